@@ -1,0 +1,98 @@
+// Package step is the vocabulary that the scheduler, the backends and the latency models share: what a step holds, what
+// it reports, and what one subserver tells another. It is a leaf: types and no behaviour beyond their arithmetic.
+package step
+
+import "github.com/trbench/trbench/engine/clock"
+
+// RequestID is a request's position in the workload's list: the same in every system that runs the list, and the key
+// of its random draws.
+type RequestID int32
+
+// Handle is a small dense index of a live request, given out by the client loop. Subservers index their tables by it;
+// it is reused once every subserver has let go of the request.
+type Handle int32
+
+// ModelID numbers the models of a deployment, smallest first. 0 receives new requests.
+type ModelID uint8
+
+// MaxModels bounds the models of one deployment.
+const MaxModels = 8
+
+// Shape is all that a latency model needs to price one step. A row that feeds one token over existing KV is a decode;
+// a row that feeds more (a prefill, a chunk of one, the unseen suffix of a resume), or that has no KV yet, is an extend.
+type Shape struct {
+	Decodes       int   // rows that feed one token over existing KV
+	DecodeContext int64 // tokens in KV after the step, summed over those rows
+	Extends       int   // the other rows
+	ExtendTokens  int64 // sum of n_i, the tokens they feed
+	ExtendWork    int64 // sum of n_i (n_i + 2 k_i), k_i tokens in KV before: twice the attended pairs
+	ExtendContext int64 // tokens in KV after the step, summed over the extends
+	Longest       int   // longest context after the step, tokens
+}
+
+// Seqs is the batch size.
+func (s Shape) Seqs() int { return s.Decodes + s.Extends }
+
+// Tokens is the number of tokens fed.
+func (s Shape) Tokens() int64 { return int64(s.Decodes) + s.ExtendTokens }
+
+// Batch is one step's work, one row a request, as columns of equal length. Row i drops KV beyond Pos[i]-Feed[i], feeds
+// the Feed[i] known tokens that end at Pos[i], the last Verify[i] of which are drafts that the step scores; Sample[i]
+// says that the step reaches the end of what is known, so that it samples one more token.
+//
+// The subserver that returned a Batch owns it and reuses it; a driver that keeps one copies it.
+type Batch struct {
+	Model  ModelID
+	Handle []Handle
+	ID     []RequestID
+	Pos    []int32 // tokens in KV after the step
+	Feed   []int32 // >= 1
+	Verify []int32 // nil unless a row verifies drafts
+	Drop   []int32 // KV tokens rolled back before the step; nil unless a row drops
+	Sample []bool
+	Since  []clock.Instant // when a resumed row became available here; Fresh if it did not come from a peer
+	Shape  Shape
+	Step   int64 // steps this subserver has started before
+}
+
+// Fresh marks a row that was not handed over since its last step.
+const Fresh clock.Instant = -1
+
+// Len is the number of rows.
+func (b *Batch) Len() int { return len(b.Handle) }
+
+// Result is what a backend reports for a step, as columns over the batch's rows; only rows with Sample set are read.
+type Result struct {
+	// Signal is the router's score for the sampled token, in the unit that the routing algorithm names.
+	Signal []float64
+	// Accept is how many of the drafted tokens a verifying row keeps; read where Batch.Verify > 0.
+	Accept []int32
+	// Token is the sampled token's id; nil where only time is simulated.
+	Token []int32
+}
+
+// PeerKind says what a peer message means.
+type PeerKind uint8
+
+const (
+	// Resume hands a request over.
+	Resume PeerKind = iota
+	// Finished lets go of a request: it ended elsewhere.
+	Finished
+	// Active carries the number of active requests, and nothing else.
+	Active
+)
+
+// PeerReq is what one subserver tells another about a request.
+type PeerReq struct {
+	Handle    Handle
+	ID        RequestID
+	Loc       int32 // tokens of the sequence, drafts included
+	Committed int32 // of which committed; the rest are drafts to verify
+	Shared    int32 // tokens the receiver's copy still agrees with; its KV beyond is dropped
+	End       int32 // committed tokens at which the request is complete
+	ActiveN   int32 // requests in the whole system when this was sent
+	From, To  ModelID
+	Kind      PeerKind
+	Suffix    []int32 // the tokens the receiver has not seen; nil where only time is simulated
+}
