@@ -36,9 +36,10 @@ func (s Shape) Seqs() int { return s.Decodes + s.Extends }
 // Tokens is the number of tokens fed.
 func (s Shape) Tokens() int64 { return int64(s.Decodes) + s.ExtendTokens }
 
-// Batch is one step's work, one row a request, as columns of equal length. Row i drops KV beyond Pos[i]-Feed[i], feeds
-// the Feed[i] known tokens that end at Pos[i], the last Verify[i] of which are drafts that the step scores; Sample[i]
-// says that the step reaches the end of what is known, so that it samples one more token.
+// Batch is one step's work, one row a request, as columns of equal length. Row i feeds the Feed[i] known tokens that end
+// at Pos[i], over the KV of those before (KV beyond Pos[i]-Feed[i] is stale and is dropped); the last Verify[i] of them
+// are drafts that the step scores; Sample[i] says that the step reaches the end of what is known, so that it samples one
+// more token.
 //
 // The subserver that returned a Batch owns it and reuses it; a driver that keeps one copies it.
 type Batch struct {
@@ -47,8 +48,7 @@ type Batch struct {
 	ID     []RequestID
 	Pos    []int32 // tokens in KV after the step
 	Feed   []int32 // >= 1
-	Verify []int32 // nil unless a row verifies drafts
-	Drop   []int32 // KV tokens rolled back before the step; nil unless a row drops
+	Verify []int32 // nil unless the router drafts
 	Sample []bool
 	Since  []clock.Instant // when a resumed row became available here; Fresh if it did not come from a peer
 	Shape  Shape
@@ -69,6 +69,8 @@ type Result struct {
 	Accept []int32
 	// Token is the sampled token's id; nil where only time is simulated.
 	Token []int32
+	// Stop says that the sampled token ends the request before its limit; nil where lengths are forced.
+	Stop []bool
 }
 
 // PeerKind says what a peer message means.
@@ -94,5 +96,6 @@ type PeerReq struct {
 	ActiveN   int32 // requests in the whole system when this was sent
 	From, To  ModelID
 	Kind      PeerKind
+	Holders   uint8   // bit j: subserver j holds state of this request
 	Suffix    []int32 // the tokens the receiver has not seen; nil where only time is simulated
 }

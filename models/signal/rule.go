@@ -1,0 +1,72 @@
+package signal
+
+import "fmt"
+
+// Rule is when a router acts on a model's score: the score lies beyond Threshold, above it or below it.
+//
+// The zero Rule never fires and reads no score.
+type Rule struct {
+	Name      string  // what the score is, with its unit: "normalised entropy"
+	Threshold float64 // the score at which the rule starts to fire
+	Lo, Hi    float64 // the score's range; Lo < Threshold < Hi
+	Above     bool    // fires for scores > Threshold; otherwise for scores < Threshold
+	Uniform   bool    // the score is a plain uniform draw in [0, 1) and the router does the rest
+}
+
+// Used says that the router reads this score.
+func (r Rule) Used() bool { return r.Name != "" }
+
+// Fires says whether the router acts on score x.
+func (r Rule) Fires(x float64) bool {
+	if r.Above {
+		return x > r.Threshold
+	}
+	return x < r.Threshold
+}
+
+// valid reports a rule that no score could satisfy both ways.
+func (r Rule) valid() error {
+	if !r.Used() || r.Uniform {
+		return nil
+	}
+	if !(r.Lo < r.Threshold && r.Threshold < r.Hi) {
+		return fmt.Errorf("signal: %s: threshold %g must lie inside (%g, %g)", r.Name, r.Threshold, r.Lo, r.Hi)
+	}
+	return nil
+}
+
+// scale maps a uniform draw to a score so that the rule fires for exactly the draws below rate.
+type scale struct {
+	rate       float64
+	near, fire float64 // score = near + fire*(distance from rate), on the firing side
+	far, quiet float64 // likewise on the quiet side
+}
+
+// newScale spreads the firing draws [0, rate) evenly from the far end of the firing side to just beyond the threshold,
+// and the others from the threshold to the far end of the quiet side.
+func newScale(r Rule, rate float64) scale {
+	if r.Uniform {
+		return scale{rate: 2, near: 0, fire: 1}
+	}
+	firing, quiet := r.Lo, r.Hi
+	if r.Above {
+		firing, quiet = r.Hi, r.Lo
+	}
+	s := scale{rate: rate}
+	if rate > 0 {
+		s.near, s.fire = firing, (r.Threshold-firing)/rate
+	}
+	if rate < 1 {
+		s.quiet = (quiet - r.Threshold) / (1 - rate)
+		s.far = r.Threshold - s.quiet*rate
+	}
+	return s
+}
+
+// at is the score for draw u in [0, 1).
+func (s *scale) at(u float64) float64 {
+	if u < s.rate {
+		return s.near + s.fire*u
+	}
+	return s.far + s.quiet*u
+}
