@@ -29,17 +29,18 @@ func (s *Subserver) Receive(now clock.Instant, m *step.PeerReq) error {
 	if s.cfg.Router != nil {
 		s.cfg.Router.Receive(s.cfg.Model, m)
 	}
-	keep := q.committed // what can't have changed while it was away
-	if q.sentTo == m.From {
-		keep = m.Shared
+	keep := q.committed // drafts beyond may be gone
+	if m.Via == s.cfg.Model {
+		keep = m.Shared // it comes straight back, and the sender knows better
 	}
 	q.kv = min(q.kv, keep, m.Loc-1)
 	q.n, q.committed, q.end, q.id = m.Loc, m.Committed, m.End, m.ID
 	q.shared, q.since = unshared, now
-	q.holders = m.Holders | 1<<m.From
+	q.holders, q.from = m.Holders, m.From
 	q.flags = peer
 	if m.Committed < m.Loc {
 		q.flags |= verify
+		q.kv = min(q.kv, m.Committed-1) // the first draft is scored at the token before it
 	}
 	if q.kv == 0 {
 		s.pool.Give(s.kept.Remove(m.Handle))
@@ -186,14 +187,12 @@ func (s *Subserver) cut(q *seq, n int32) {
 func (s *Subserver) send(now clock.Instant, h step.Handle, q *seq, dest step.ModelID) {
 	s.eff.Send = append(s.eff.Send, step.PeerReq{
 		Handle: h, ID: q.id, Loc: q.n, Committed: q.committed, Shared: q.shared, End: q.end,
-		From: s.cfg.Model, To: dest, Kind: step.Resume, Holders: q.holders | 1<<s.cfg.Model,
+		From: s.cfg.Model, To: dest, Via: q.from, Kind: step.Resume, Holders: q.holders | 1<<s.cfg.Model,
 	})
 	if s.cfg.Retain != Resident {
 		s.leave(h, q)
 		return
 	}
-	q.holders |= 1 << dest
-	q.sentTo = dest
 	q.state = pending
 	q.since = now
 	s.kept.Add(h, q.blocks)

@@ -106,11 +106,11 @@ type seq struct {
 	committed int32 // of which committed; the others are drafts
 	end       int32 // committed tokens at which the request is complete
 	blocks    int32
-	shared    int32         // shortest n since it came: what its last peer still agrees with
+	shared    int32         // shortest n since it came: what the peer it came from still agrees with
 	since     clock.Instant // when it became available here, or pending; step.Fresh after its first step here
 	id        step.RequestID
-	holders   uint8 // bit j: peer j holds state of this request
-	sentTo    step.ModelID
+	holders   uint8        // bit j: peer j holds state of this request
+	from      step.ModelID // the peer it came from; this model if it was submitted here
 	state     state
 	flags     uint8
 }
@@ -237,7 +237,7 @@ func (s *Subserver) Submit(now clock.Instant, r Request) error {
 	}
 	*q = seq{
 		n: r.Prompt, committed: r.Prompt, end: r.Prompt + r.Max, shared: unshared,
-		kv: s.cacheHit(q, r), blocks: q.blocks, since: now, id: r.ID, state: waiting,
+		kv: s.cacheHit(q, r), blocks: q.blocks, since: now, id: r.ID, from: s.cfg.Model, state: waiting,
 	}
 	s.wait.insert(s.seqs, r.Handle)
 	return nil

@@ -91,10 +91,11 @@ type PeerReq struct {
 	ID        RequestID
 	Loc       int32 // tokens of the sequence, drafts included
 	Committed int32 // of which committed; the rest are drafts to verify
-	Shared    int32 // tokens the receiver's copy still agrees with; its KV beyond is dropped
+	Shared    int32 // where Via is the receiver: tokens that its copy still agrees with; its KV beyond is dropped
 	End       int32 // committed tokens at which the request is complete
 	ActiveN   int32 // requests in the whole system when this was sent
 	From, To  ModelID
+	Via       ModelID // where From had it from
 	Kind      PeerKind
 	Holders   uint8   // bit j: subserver j holds state of this request
 	Suffix    []int32 // the tokens the receiver has not seen; nil where only time is simulated

@@ -1,0 +1,379 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/models/latency"
+	"github.com/trbench/trbench/results/metrics"
+	"github.com/trbench/trbench/sim/des"
+)
+
+// Kinds of events.
+const (
+	evComplete uint8 = iota // a step ends; Arg is the model, Tag the plan it belongs to
+	evMessage               // a peer message arrives; Arg is its slot
+	evReply                 // RPC: a reply reaches the orchestrator; Arg is the handle
+	evDecide                // RPC: the orchestrator has spent its CPU time on a call; Arg is the handle
+	evCall                  // RPC: a server has spent its CPU time on a call; Arg is the handle
+	evStream                // RPC: streamed tokens reach the client; Arg is the handle, Tag the tokens
+	evArrive                // a request arrives at the client loop
+	evWake                  // a subserver asked for this Instant
+)
+
+// Priorities within one Instant: completions, messages, submissions, timers (then Next, by subserver).
+const (
+	atCompletion uint8 = iota
+	atMessage
+	atSubmission
+	atTimer
+)
+
+// world is one run in progress.
+type world struct {
+	cfg   *Config
+	now   clock.Instant
+	queue des.Queue
+	subs  []*core.Subserver
+	lanes []lane // by subserver
+	gpu   *latency.Contention
+	turn  int // StepSync: the model to ask first
+
+	signal []float64
+	result step.Result
+
+	client
+	rpc *orchestration // topology RPC only
+
+	messages []step.PeerReq // in flight, by slot
+	spare    []int32        // free slots
+
+	out Outcome
+}
+
+// lane is the decode loop of one subserver.
+type lane struct {
+	batch *step.Batch // in flight
+	start clock.Instant
+	plan  uint32        // counts the plans of the step's end: an event of an older one is void
+	end   clock.Instant // as planned
+	wake  clock.Instant // an evWake is queued for it
+	busy  time.Duration
+}
+
+func newWorld(c *Config) *world {
+	w := &world{cfg: c}
+	rows := 1
+	for i, m := range c.Models {
+		sc := core.Config{
+			Model: step.ModelID(i), Policy: m.Policy, KVBlocks: blocks(m.KVTokens), BlockTokens: core.DefaultBlockTokens,
+			Router: c.Router,
+		}
+		if c.Topology == RPC {
+			sc.Retain = c.RPC.Cache
+			if c.RPC.Calls == 0 {
+				sc.Router = nil
+			}
+		}
+		w.subs = append(w.subs, core.New(sc))
+		w.lanes = append(w.lanes, lane{wake: clock.Never})
+		rows = max(rows, m.Policy.MaxBatch, core.DefaultMaxBatch)
+	}
+	w.signal = make([]float64, rows)
+	if c.Contention > 0 && len(c.Models) > 1 {
+		w.gpu = latency.NewContention(c.Contention, len(c.Models))
+	}
+	w.out.Collector = metrics.NewCollector(c.Collect)
+	if c.Topology == RPC {
+		w.rpc = newOrchestration(c)
+	}
+	w.client.init(c)
+	return w
+}
+
+func blocks(tokens int) int32 { return int32(tokens / core.DefaultBlockTokens) }
+
+func (w *world) outcome() *Outcome {
+	o := &w.out
+	o.End = w.now
+	o.Ended = w.ended
+	o.Models = o.Models[:0]
+	for i, s := range w.subs {
+		o.Models = append(o.Models, ModelStats{s.Stats(), w.lanes[i].busy})
+	}
+	return o
+}
+
+// run takes events until none is left. All that happens at one Instant is taken before anything is decided at it.
+func (w *world) run(ctx context.Context) error {
+	w.open()
+	changed := false
+	for w.queue.Len() > 0 {
+		if w.out.Events&0xfff == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		e := w.queue.Pop()
+		w.now = e.At
+		w.out.Events++
+		live, err := w.take(&e)
+		if err != nil {
+			return err
+		}
+		changed = changed || live
+		if w.queue.NextAt() == w.now || !changed {
+			continue
+		}
+		changed = false
+		w.decide()
+		if w.cfg.Check {
+			if err := w.check(); err != nil {
+				return err
+			}
+		}
+	}
+	if w.ended < len(w.cfg.Requests) {
+		return w.stranded()
+	}
+	for _, s := range w.subs {
+		if err := s.Idle(); err != nil {
+			return fmt.Errorf("sim: after the last request: %w", err)
+		}
+	}
+	return nil
+}
+
+// take acts on one event. live is false for an event that has been overtaken.
+func (w *world) take(e *des.Event) (live bool, err error) {
+	switch e.Kind {
+	case evComplete:
+		if w.lanes[e.Arg].plan != e.Tag {
+			return false, nil
+		}
+		return true, w.complete(int(e.Arg))
+	case evMessage:
+		m := w.messages[e.Arg]
+		w.spare = append(w.spare, e.Arg)
+		return true, w.deliver(&m)
+	case evReply:
+		w.rpc.reply(w, step.Handle(e.Arg))
+	case evDecide:
+		return true, w.rpc.decide(w, step.Handle(e.Arg))
+	case evCall:
+		return true, w.rpc.submit(w, step.Handle(e.Arg))
+	case evStream:
+		w.rpc.stream(w, step.Handle(e.Arg), int32(e.Tag))
+	case evArrive:
+		return true, w.arrive()
+	case evWake:
+		w.lanes[e.Arg].wake = clock.Never
+	}
+	return true, nil
+}
+
+// decide asks every idle subserver for a batch, in order.
+func (w *world) decide() {
+	if w.cfg.Topology == StepSync {
+		w.decideInTurn()
+		return
+	}
+	for i := range w.subs {
+		if w.lanes[i].batch == nil {
+			w.next(i)
+		}
+	}
+}
+
+// decideInTurn lets one model run at a time: the next in turn that has work.
+func (w *world) decideInTurn() {
+	for i := range w.lanes {
+		if w.lanes[i].batch != nil {
+			return
+		}
+	}
+	for k := range w.subs {
+		i := (w.turn + k) % len(w.subs)
+		if w.next(i) {
+			w.turn = (i + 1) % len(w.subs)
+			return
+		}
+	}
+}
+
+func (w *world) next(i int) bool {
+	b, wake, ok := w.subs[i].Next(w.now)
+	if ok {
+		w.begin(i, b)
+		return true
+	}
+	if l := &w.lanes[i]; wake != l.wake && wake != clock.Never {
+		l.wake = wake
+		w.queue.Push(wake, atTimer, evWake, int32(i), 0)
+	}
+	return false
+}
+
+// begin starts a step: prices it and plans its end.
+func (w *world) begin(i int, b *step.Batch) {
+	l := &w.lanes[i]
+	l.batch, l.start = b, w.now
+	d := w.cfg.Models[i].Latency.StepTime(b.Shape)
+	if w.cfg.Router != nil && w.rpc == nil {
+		d += w.cfg.RouterCost
+	}
+	if w.rpc != nil {
+		d += w.rpc.penalty(b)
+	}
+	if w.gpu == nil {
+		w.plan(i, w.now.Add(d))
+		return
+	}
+	w.gpu.Start(w.now, i, d)
+	w.replan()
+}
+
+// plan queues the end of the step on lane i.
+func (w *world) plan(i int, end clock.Instant) {
+	l := &w.lanes[i]
+	l.plan++
+	l.end = end
+	w.queue.Push(end, atCompletion, evComplete, int32(i), l.plan)
+}
+
+// replan follows the contention model: a step that starts or ends changes when the others end.
+func (w *world) replan() {
+	for i := range w.lanes {
+		l := &w.lanes[i]
+		if l.batch == nil {
+			continue
+		}
+		if end := w.gpu.End(i); l.end != end {
+			w.plan(i, end)
+		}
+	}
+}
+
+// complete ends the step on lane i.
+func (w *world) complete(i int) error {
+	l := &w.lanes[i]
+	b := l.batch
+	l.batch, l.end = nil, clock.Never
+	l.busy += w.now.Sub(l.start)
+	if w.gpu != nil {
+		w.gpu.Finish(w.now, i)
+		w.replan()
+	}
+	w.out.Tokens += int64(b.Len())
+	if w.cfg.Signal != nil {
+		w.cfg.Signal.Fill(b, w.signal)
+		w.result.Signal = w.signal
+	}
+	if w.cfg.Stepped != nil {
+		w.cfg.Stepped(b, l.start, w.now)
+	}
+	w.cfg.Log.Step(w.now, b)
+	if w.rpc != nil {
+		return w.rpc.complete(w, i, b)
+	}
+	w.resumed(b, l.start)
+	e, err := w.subs[i].Complete(w.now, &w.result)
+	if err != nil {
+		return err
+	}
+	w.commit(e.Commit, i > 0)
+	for j := range e.Send {
+		if err := w.send(&e.Send[j]); err != nil {
+			return err
+		}
+	}
+	for _, d := range e.Done {
+		w.end(d.Handle)
+		w.setActive(step.ModelID(i))
+		w.release(d.Handle)
+	}
+	return nil
+}
+
+// resumed records what the rows that came from a peer paid for the switch.
+func (w *world) resumed(b *step.Batch, start clock.Instant) {
+	for i, t := range b.Since {
+		if t == step.Fresh || w.live[b.Handle[i]].warm {
+			continue
+		}
+		w.out.Switch(metrics.Transport, w.cfg.Transport)
+		w.out.Switch(metrics.Wait, start.Sub(t))
+		w.out.Switch(metrics.Extend, w.now.Sub(start))
+	}
+}
+
+// send carries a message to its peer: at once in one process, else after Transport.
+func (w *world) send(m *step.PeerReq) error {
+	l := &w.live[m.Handle]
+	switch m.Kind {
+	case step.Resume:
+		l.hops++
+		m.ActiveN = int32(w.active)
+	case step.Finished:
+		l.refs++
+	}
+	if w.cfg.Transport == 0 {
+		return w.deliver(m)
+	}
+	w.post(m)
+	return nil
+}
+
+// post puts a message on the wire.
+func (w *world) post(m *step.PeerReq) {
+	slot := int32(len(w.messages))
+	if n := len(w.spare); n > 0 {
+		slot = w.spare[n-1]
+		w.spare = w.spare[:n-1]
+		w.messages[slot] = *m
+	} else {
+		w.messages = append(w.messages, *m)
+	}
+	w.queue.Push(w.now.Add(w.cfg.Transport), atMessage, evMessage, slot, 0)
+}
+
+func (w *world) deliver(m *step.PeerReq) error {
+	if err := w.subs[m.To].Receive(w.now, m); err != nil {
+		return err
+	}
+	if m.Kind == step.Finished {
+		w.release(m.Handle)
+	}
+	return nil
+}
+
+// setActive tells every subserver how many requests are active: the one where it changed at once, its peers by message.
+func (w *world) setActive(at step.ModelID) {
+	for i, s := range w.subs {
+		if w.cfg.Transport == 0 || step.ModelID(i) == at {
+			s.Active(w.now, w.active)
+			continue
+		}
+		w.post(&step.PeerReq{ActiveN: int32(w.active), From: at, To: step.ModelID(i), Kind: step.Active})
+	}
+}
+
+func (w *world) check() error {
+	for _, s := range w.subs {
+		if err := s.Valid(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) stranded() error {
+	err := fmt.Errorf("sim: %w at %v: %d of %d requests have ended, %d are active and none can run", ErrStranded, w.now, w.ended,
+		len(w.cfg.Requests), w.active)
+	for i, s := range w.subs {
+		err = fmt.Errorf("%w; %s has %d available", err, w.cfg.Models[i].Name, s.Available())
+	}
+	return err
+}
