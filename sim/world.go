@@ -182,7 +182,7 @@ func (w *world) decide() {
 	}
 	for i := range w.subs {
 		if w.lanes[i].batch == nil {
-			w.next(i)
+			w.ask(i)
 		}
 	}
 }
@@ -196,14 +196,15 @@ func (w *world) decideInTurn() {
 	}
 	for k := range w.subs {
 		i := (w.turn + k) % len(w.subs)
-		if w.next(i) {
+		if w.ask(i) {
 			w.turn = (i + 1) % len(w.subs)
 			return
 		}
 	}
 }
 
-func (w *world) next(i int) bool {
+// ask asks subserver i for a batch and starts it.
+func (w *world) ask(i int) bool {
 	b, wake, ok := w.subs[i].Next(w.now)
 	if ok {
 		w.begin(i, b)

@@ -1,0 +1,14 @@
+// Package backend runs the steps that the scheduler decides on: the one thing that takes time in an engine.
+package backend
+
+import (
+	"context"
+
+	"github.com/trbench/trbench/engine/step"
+)
+
+// Backend runs one model. Forward returns when the step has run; the batch is valid until then, and the result until
+// the next Forward. One goroutine calls it, one step at a time.
+type Backend interface {
+	Forward(ctx context.Context, b *step.Batch) (*step.Result, error)
+}

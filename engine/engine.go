@@ -1,0 +1,216 @@
+// Package engine runs the scheduler core on the wall clock: for each model a decode loop that schedules and executes,
+// and an inter-model loop that takes requests from peers; for the whole a client loop that admits requests and streams
+// their tokens. Each loop goes at its own pace. Decisions are the core's; the loops only carry them.
+//
+// Read engine.go (what callers see), then loops.go.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/trbench/trbench/engine/backend"
+	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/route"
+	"github.com/trbench/trbench/engine/step"
+)
+
+var (
+	// ErrClosed is what a request gets whose engine has stopped.
+	ErrClosed = errors.New("engine is closed")
+	// ErrOverloaded is what a request gets when Config.MaxActive others are active: back-pressure instead of a queue
+	// without bound.
+	ErrOverloaded = errors.New("engine is overloaded")
+	// ErrCancelled is what a request gets whose client has gone.
+	ErrCancelled = errors.New("request cancelled")
+)
+
+// DefaultMaxActive bounds the active requests of an engine that sets no bound.
+const DefaultMaxActive = 1 << 16
+
+// Model is one model of the deployment.
+type Model struct {
+	Name     string
+	Backend  backend.Backend
+	Policy   core.Policy
+	KVTokens int // the pool's size; 0 is unlimited
+}
+
+// Config describes an engine.
+type Config struct {
+	Models []Model
+	Router route.Router // nil for a single model
+	// StepSync lets one model run at a time, in turn.
+	StepSync bool
+	// MaxActive bounds the active requests; 0 is DefaultMaxActive.
+	MaxActive int
+	// Now is the engine's clock; nil is the time since New.
+	Now func() clock.Instant
+	// Log, if not nil, takes the event log.
+	Log *core.EventLog
+	// Switched, if not nil, is told what each handover cost before the peer's scheduler had it: Enqueue is the sender's
+	// part, Transport the time to the receiver's queue.
+	Switched func(enqueue, transport time.Duration)
+	// Settle, if not nil, is called before a decode loop of model i decides, and returns when everything stamped with this
+	// Instant has been taken in. Tests use it to make ties fall as they do in the simulator.
+	Settle func(i int)
+}
+
+// Request is what a client sends.
+type Request struct {
+	ID     step.RequestID
+	Prompt int // tokens
+	Max    int // tokens to write
+}
+
+// Engine serves requests until Close.
+type Engine struct {
+	cfg    Config
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	loops  sync.WaitGroup
+	now    func() clock.Instant
+
+	mu     sync.Mutex // guards all below: decisions take microseconds, steps milliseconds
+	subs   []*core.Subserver
+	lanes  []*lane
+	live   []*Stream // by handle
+	refs   []int     // subservers that have not let go of a handle yet
+	free   []step.Handle
+	active int
+	turn   int // StepSync: the model to ask first
+	err    error
+}
+
+// New starts an engine.
+func New(c Config) (*Engine, error) {
+	if len(c.Models) == 0 || len(c.Models) > step.MaxModels {
+		return nil, fmt.Errorf("engine: %d models, want 1 to %d", len(c.Models), step.MaxModels)
+	}
+	if c.MaxActive <= 0 {
+		c.MaxActive = DefaultMaxActive
+	}
+	e := &Engine{cfg: c, now: c.Now}
+	if e.now == nil {
+		begin := time.Now()
+		e.now = func() clock.Instant { return clock.Instant(time.Since(begin)) }
+	}
+	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	for i, m := range c.Models {
+		e.subs = append(e.subs, core.New(core.Config{
+			Model: step.ModelID(i), Policy: m.Policy, KVBlocks: int32(m.KVTokens / core.DefaultBlockTokens),
+			BlockTokens: core.DefaultBlockTokens, Router: c.Router,
+		}))
+		e.lanes = append(e.lanes, newLane())
+	}
+	for i := range e.lanes {
+		e.loops.Add(2)
+		go e.decodeLoop(i)
+		go e.interModelLoop(i)
+	}
+	return e, nil
+}
+
+// Now is the engine's clock.
+func (e *Engine) Now() clock.Instant { return e.now() }
+
+// Close stops the loops and fails what is still active with ErrClosed, or with the error that stopped the engine.
+func (e *Engine) Close() error {
+	e.fail(ErrClosed)
+	e.loops.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if errors.Is(e.err, ErrClosed) {
+		return nil
+	}
+	return e.err
+}
+
+// fail ends the engine and everything active.
+func (e *Engine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return
+	}
+	e.err = err
+	e.cancel(err)
+	for _, s := range e.live {
+		if s != nil {
+			s.end(e.now(), err)
+		}
+	}
+}
+
+// Submit admits a request and returns its stream. When ctx ends, the request is cancelled.
+func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
+	s := &Stream{request: r, notify: make(chan struct{}, 1)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return nil, e.err
+	}
+	if e.active >= e.cfg.MaxActive {
+		return nil, fmt.Errorf("%w: %d requests are active", ErrOverloaded, e.active)
+	}
+	now := e.now()
+	h := step.Handle(len(e.live))
+	if n := len(e.free); n > 0 {
+		h = e.free[n-1]
+		e.free = e.free[:n-1]
+	} else {
+		e.live = append(e.live, nil)
+		e.refs = append(e.refs, 0)
+	}
+	err := e.subs[0].Submit(now, core.Request{Handle: h, ID: r.ID, Prompt: int32(r.Prompt), Max: int32(r.Max)})
+	if err != nil {
+		e.free = append(e.free, h)
+		return nil, err
+	}
+	s.handle, s.Arrival = h, now
+	e.live[h], e.refs[h] = s, 1
+	e.active++
+	e.setActive(now)
+	e.lanes[0].wake()
+	if ctx.Done() != nil {
+		s.stop = context.AfterFunc(ctx, func() { e.cancelRequest(s) })
+	}
+	return s, nil
+}
+
+// Active is the number of active requests.
+func (e *Engine) Active() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.active
+}
+
+// Idle reports an error unless every request has ended and all KV is free: what tests ask at the end.
+func (e *Engine) Idle() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.active != 0 {
+		return fmt.Errorf("engine: %d requests are active", e.active)
+	}
+	for _, s := range e.subs {
+		if err := s.Idle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stats is what each subserver did.
+func (e *Engine) Stats() []core.Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var stats []core.Stats
+	for _, s := range e.subs {
+		stats = append(stats, s.Stats())
+	}
+	return stats
+}

@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/step"
+)
+
+// lane is what connects one subserver's loops. Engine.mu guards inbox and busy.
+type lane struct {
+	kick  chan struct{} // something has changed: ask the core again
+	mail  chan struct{} // the inbox holds letters
+	inbox []letter      // to the inter-model loop; no more than two a request
+	read  []letter      // the inbox being emptied; the two take turns
+	busy  bool          // a step is in flight
+}
+
+// letter is a peer message with the times that price a switch.
+type letter struct {
+	req  step.PeerReq
+	sent time.Time     // when it was put into the inbox
+	took time.Duration // the sender's part: from the end of the step
+}
+
+func newLane() *lane { return &lane{kick: make(chan struct{}, 1), mail: make(chan struct{}, 1)} }
+
+func (l *lane) wake() { poke(l.kick) }
+
+// poke makes a signal that coalesces with one that has not been taken yet.
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// decodeLoop schedules and executes the steps of model i.
+func (e *Engine) decodeLoop(i int) {
+	defer e.loops.Done()
+	l := e.lanes[i]
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		b, wake := e.next(i)
+		if b != nil {
+			if err := e.forward(i, b); err != nil {
+				e.fail(fmt.Errorf("model %s: %w", e.cfg.Models[i].Name, err))
+				return
+			}
+			continue
+		}
+		var due <-chan time.Time
+		if wake != clock.Never {
+			timer.Reset(max(0, wake.Sub(e.now())))
+			due = timer.C
+		}
+		select {
+		case <-l.kick:
+		case <-due:
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// next asks the core for a batch. A nil batch comes with the Instant to ask again.
+func (e *Engine) next(i int) (*step.Batch, clock.Instant) {
+	if e.cfg.Settle != nil {
+		e.cfg.Settle(i)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil || e.cfg.StepSync && !e.onTurn(i) {
+		return nil, clock.Never
+	}
+	b, wake, ok := e.subs[i].Next(e.now())
+	if !ok {
+		return nil, wake
+	}
+	e.lanes[i].busy = true
+	e.turn = (i + 1) % len(e.subs)
+	return b, 0
+}
+
+// onTurn says whether model i may run while only one may: nothing runs, and no model before it in turn has work.
+func (e *Engine) onTurn(i int) bool {
+	for _, l := range e.lanes {
+		if l.busy {
+			return false
+		}
+	}
+	for j := e.turn; j != i; j = (j + 1) % len(e.subs) {
+		if e.subs[j].Available() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// forward runs one step and carries out what follows from it.
+func (e *Engine) forward(i int, b *step.Batch) error {
+	res, err := e.cfg.Models[i].Backend.Forward(e.ctx, b)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	now := e.now()
+	e.cfg.Log.Step(now, b)
+	began := time.Now()
+	eff, err := e.subs[i].Complete(now, res)
+	if err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	e.lanes[i].busy = false
+	for _, c := range eff.Commit {
+		s := e.live[c.Handle]
+		e.cfg.Log.Commit(now, s.request.ID, c.Tokens)
+		s.push(Chunk{At: now, Model: step.ModelID(i), Tokens: int(c.Tokens), Own: int(c.Own)})
+	}
+	e.post(began, eff)
+	for _, d := range eff.Done {
+		e.end(now, d)
+	}
+	if e.cfg.StepSync {
+		for _, l := range e.lanes {
+			l.wake()
+		}
+	}
+	e.mu.Unlock()
+	return nil
+}
+
+// post puts messages into their peers' inboxes. Engine.mu is held.
+func (e *Engine) post(began time.Time, eff *core.Effects) {
+	for _, m := range eff.Send {
+		m.ActiveN = int32(e.active)
+		switch m.Kind {
+		case step.Resume:
+			e.live[m.Handle].hop()
+		case step.Finished:
+			e.refs[m.Handle]++
+		}
+		to := e.lanes[m.To]
+		sent := time.Now()
+		to.inbox = append(to.inbox, letter{m, sent, sent.Sub(began)})
+		poke(to.mail)
+	}
+}
+
+// interModelLoop takes what peers send to model i.
+func (e *Engine) interModelLoop(i int) {
+	defer e.loops.Done()
+	l := e.lanes[i]
+	for {
+		select {
+		case <-l.mail:
+			if err := e.receive(i); err != nil {
+				e.fail(fmt.Errorf("model %s: %w", e.cfg.Models[i].Name, err))
+				return
+			}
+			l.wake()
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// receive empties the inbox of model i.
+func (e *Engine) receive(i int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lanes[i]
+	l.inbox, l.read = l.read[:0], l.inbox
+	for k := range l.read {
+		m := &l.read[k]
+		now := e.now()
+		if err := e.subs[i].Receive(now, &m.req); err != nil {
+			return err
+		}
+		if m.req.Kind == step.Finished {
+			e.release(m.req.Handle)
+			continue
+		}
+		if e.cfg.Switched != nil {
+			e.cfg.Switched(m.took, time.Since(m.sent))
+		}
+		if s := e.live[m.req.Handle]; s != nil && s.gone {
+			e.cancelHere(now, s)
+		}
+	}
+	return nil
+}
+
+// cancelRequest ends a request whose client has gone.
+func (e *Engine) cancelRequest(s *Stream) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil || e.live[s.handle] != s {
+		return
+	}
+	s.gone = true
+	e.cancelHere(e.now(), s)
+}
+
+// cancelHere asks every subserver: the one that holds the request ends it, now or with the step in flight; if it is on
+// its way between two of them, the inter-model loop asks again when it arrives.
+func (e *Engine) cancelHere(now clock.Instant, s *Stream) {
+	for _, sub := range e.subs {
+		eff := sub.Cancel(now, s.handle)
+		if len(eff.Done) == 0 {
+			continue
+		}
+		e.post(time.Now(), eff)
+		for _, d := range eff.Done {
+			e.end(now, d)
+		}
+	}
+}
+
+// end closes a request's stream and tells every subserver that one fewer is active.
+func (e *Engine) end(now clock.Instant, d core.Done) {
+	s := e.live[d.Handle]
+	e.active--
+	e.setActive(now)
+	if s.stop != nil {
+		s.stop()
+	}
+	e.cfg.Log.Done(now, s.request.ID)
+	var err error
+	if d.Status == core.Cancelled {
+		err = ErrCancelled
+	}
+	e.live[d.Handle] = nil
+	s.end(now, err)
+	e.release(d.Handle)
+}
+
+// setActive tells every subserver how many requests are active; a lower N can start a batch that waited.
+func (e *Engine) setActive(now clock.Instant) {
+	for i, s := range e.subs {
+		s.Active(now, e.active)
+		e.lanes[i].wake()
+	}
+}
+
+// release drops one hold on a handle; the last one frees it.
+func (e *Engine) release(h step.Handle) {
+	if e.refs[h]--; e.refs[h] == 0 {
+		e.free = append(e.free, h)
+	}
+}
