@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // chain is the reachable part of the Markov chain, numbered breadth first from the start state. A state is the system
@@ -54,8 +55,14 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 		}
 	}
 
-	c := &chain{grid: g}
-	set := newStateSet()
+	room := int(min(stateBound(g, threshold, n), float64(limit)/bytesPerState))
+	set := newStateSet(room)
+	c := &chain{
+		grid: g,
+		row:  make([]int32, 0, room),
+		tau:  make([]int32, 0, room),
+		to:   make([]int32, 0, int(float64(room)*averageRow(m, n))),
+	}
 	var head []bool
 	start := fields[0].pack(n, 0, 0)
 	set.number(start.plus(launch[0][n]))
@@ -105,6 +112,9 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 		}
 		row := out.rows[number]
 		c.row, c.tau = append(c.row, number), append(c.tau, tau)
+		if cap(c.to)-len(c.to) < int(row.len) {
+			c.to = slices.Grow(c.to, max(int(row.len), len(c.to)))
+		}
 		for x := row.first; x < row.first+row.len; x++ {
 			k := after.plus(out.delta[x])
 			for _, i := range idle[:idles] {

@@ -75,9 +75,10 @@ type stateSet struct {
 	shift uint // 64 - log2(len(slots))
 }
 
-func newStateSet() *stateSet {
-	const log = 10
-	return &stateSet{slots: make([]uint64, 1<<log), shift: 64 - log}
+// newStateSet returns a set with room for about so many states; it grows beyond.
+func newStateSet(states int) *stateSet {
+	log := max(8, bits.Len(uint(states)))
+	return &stateSet{keys: make([]key, 0, states), slots: make([]uint64, 1<<log), shift: uint(64 - log)}
 }
 
 // hash spreads both words over all the bits; the two odd constants are the golden ratio and sqrt(2), as fractions of
