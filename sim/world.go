@@ -43,6 +43,8 @@ type world struct {
 	gpu   *latency.Contention
 	turn  int // StepSync: the model to ask first
 
+	changed bool // something has happened at now that was not decided on yet
+
 	signal []float64
 	result step.Result
 
@@ -108,31 +110,15 @@ func (w *world) outcome() *Outcome {
 	return o
 }
 
-// run takes events until none is left. All that happens at one Instant is taken before anything is decided at it.
+// run takes events until none is left.
 func (w *world) run(ctx context.Context) error {
 	w.open()
-	changed := false
 	for w.queue.Len() > 0 {
 		if w.out.Events&0xfff == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		e := w.queue.Pop()
-		w.now = e.At
-		w.out.Events++
-		live, err := w.take(&e)
-		if err != nil {
+		if err := w.advance(); err != nil {
 			return err
-		}
-		changed = changed || live
-		if w.queue.NextAt() == w.now || !changed {
-			continue
-		}
-		changed = false
-		w.decide()
-		if w.cfg.Check {
-			if err := w.check(); err != nil {
-				return err
-			}
 		}
 	}
 	if w.ended < len(w.cfg.Requests) {
@@ -142,6 +128,27 @@ func (w *world) run(ctx context.Context) error {
 		if err := s.Idle(); err != nil {
 			return fmt.Errorf("sim: after the last request: %w", err)
 		}
+	}
+	return nil
+}
+
+// advance takes one event. All that happens at one Instant is taken before anything is decided at it.
+func (w *world) advance() error {
+	e := w.queue.Pop()
+	w.now = e.At
+	w.out.Events++
+	live, err := w.take(&e)
+	if err != nil {
+		return err
+	}
+	w.changed = w.changed || live
+	if w.queue.NextAt() == w.now || !w.changed {
+		return nil
+	}
+	w.changed = false
+	w.decide()
+	if w.cfg.Check {
+		return w.check()
 	}
 	return nil
 }
@@ -267,7 +274,7 @@ func (w *world) complete(i int) error {
 		w.gpu.Finish(w.now, i)
 		w.replan()
 	}
-	w.out.Tokens += int64(b.Len())
+	w.out.Tokens += sampled(b)
 	if w.cfg.Signal != nil {
 		w.cfg.Signal.Fill(b, w.signal)
 		w.result.Signal = w.signal
@@ -296,6 +303,19 @@ func (w *world) complete(i int) error {
 		w.release(d.Handle)
 	}
 	return nil
+}
+
+// sampled is how many rows of a step sampled a token: all but the chunks of a prefill that go on.
+func sampled(b *step.Batch) int64 {
+	n := int64(b.Len())
+	if b.Shape.Extends > 0 {
+		for _, s := range b.Sample {
+			if !s {
+				n--
+			}
+		}
+	}
+	return n
 }
 
 // resumed records what the rows that came from a peer paid for the switch.

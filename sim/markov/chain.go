@@ -61,7 +61,7 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 		grid: g,
 		row:  make([]int32, 0, room),
 		tau:  make([]int32, 0, room),
-		to:   make([]int32, 0, int(float64(room)*averageRow(m, n))),
+		to:   make([]int32, 0, int(float64(room)*averageRow(m, n)*5/8)),
 	}
 	var head []bool
 	start := fields[0].pack(n, 0, 0)

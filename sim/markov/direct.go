@@ -10,9 +10,15 @@ import (
 // row, and eliminates that. Nothing is subtracted anywhere, so every entry is accurate to rounding however slowly the
 // chain mixes. It takes as many sweeps as there are heads, and their number cubed / 3 multiplications.
 func (c *chain) direct(ctx context.Context) (estimate, error) {
-	recurrent, err := c.recurrentHeads()
+	class, _, err := c.classes()
 	if err != nil {
 		return estimate{}, err
+	}
+	var recurrent []int // by position in c.heads
+	for i, h := range c.heads {
+		if class[h] == 0 {
+			recurrent = append(recurrent, i)
+		}
 	}
 	n := len(recurrent)
 	kernel := make([]float64, n*n)
@@ -43,58 +49,49 @@ func (c *chain) direct(ctx context.Context) (estimate, error) {
 	return e, nil
 }
 
-// recurrentHeads returns the heads that are visited for ever, by position in c.heads; ErrReducible if the requests can
-// get caught in one of several parts of the state space.
-func (c *chain) recurrentHeads() ([]int, error) {
-	first := make([]int, c.states()+1)
-	for u, r := range c.row {
-		first[u+1] = first[u] + int(c.rows[r].len)
+// dense solves the whole chain by elimination, state by state, without the order, the heads or the sweeps: an oracle for
+// small chains. It returns how often each row's batches complete, to scale, and the quanta that takes. Time grows with
+// the cube of the states, memory with the square.
+func (c *chain) dense() (visits []float64, quanta float64, err error) {
+	class, next, err := c.classes()
+	if err != nil {
+		return nil, 0, err
 	}
-	class, closed := closedClasses(c.states(), func(u int) []int32 { return c.to[first[u]:first[u+1]] })
-	if closed > 1 {
-		return nil, fmt.Errorf("%w: %d of them, so the throughput depends on chance", ErrReducible, closed)
-	}
-	var heads []int
-	for i, h := range c.heads {
-		if class[h] == 0 {
-			heads = append(heads, i)
-		}
-	}
-	return heads, nil
-}
-
-// dense solves the whole chain by elimination, state by state, without the order, the heads or the rows' sharing of
-// sweeps: an oracle for small chains. Time grows with the cube of the states, memory with the square.
-func (c *chain) dense() (rate float64, err error) {
-	n := c.states()
-	first := make([]int, n+1)
-	for u, r := range c.row {
-		first[u+1] = first[u] + int(c.rows[r].len)
-	}
-	class, closed := closedClasses(n, func(u int) []int32 { return c.to[first[u]:first[u+1]] })
-	if closed > 1 {
-		return 0, fmt.Errorf("%w: %d of them, so the throughput depends on chance", ErrReducible, closed)
-	}
-	at := make([]int, n)
+	at := make([]int, c.states())
 	var states []int
-	for u := range n {
+	for u := range at {
 		if class[u] == 0 {
 			at[u] = len(states)
 			states = append(states, u)
 		}
 	}
-	k := len(states)
-	matrix := make([]float64, k*k)
+	n := len(states)
+	matrix := make([]float64, n*n)
 	for a, u := range states {
-		row := c.rows[c.row[u]]
-		for x, v := range c.to[first[u]:first[u+1]] {
-			matrix[a*k+at[v]] += c.prob[int(row.first)+x]
+		prob := c.prob[c.rows[c.row[u]].first:]
+		for x, v := range next(u) {
+			matrix[a*n+at[v]] += prob[x]
 		}
 	}
-	tokens, quanta := 0.0, 0.0
-	for a, x := range eliminate(matrix, k) {
-		tokens += x * c.rows[c.row[states[a]]].tokens
+	visits = make([]float64, len(c.rows))
+	for a, x := range eliminate(matrix, n) {
+		visits[c.row[states[a]]] += x
 		quanta += x * float64(c.tau[states[a]])
 	}
-	return tokens / quanta, nil
+	return visits, quanta, nil
+}
+
+// classes tells the states that are visited for ever, class 0, from those that are not, class -1, and returns the
+// successors of a state; ErrReducible if the requests can get caught in one of several parts of the state space.
+func (c *chain) classes() (class []int32, next func(u int) []int32, err error) {
+	first := make([]int, c.states()+1)
+	for u, r := range c.row {
+		first[u+1] = first[u] + int(c.rows[r].len)
+	}
+	next = func(u int) []int32 { return c.to[first[u]:first[u+1]] }
+	class, closed := closedClasses(c.states(), next)
+	if closed > 1 {
+		return nil, nil, fmt.Errorf("%w: %d of them, so the throughput depends on chance", ErrReducible, closed)
+	}
+	return class, next, nil
 }
