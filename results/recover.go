@@ -1,0 +1,91 @@
+package results
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Partials lists the temporary folders that runs towards path left behind, killed or still running, sorted by name.
+func Partials(path string) ([]string, error) {
+	path = filepath.Clean(path)
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), filepath.Base(path)+partialMark) {
+			found = append(found, filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+	return found, nil
+}
+
+// Recover takes up the temporary folder of a run that was killed: it cuts off a line that was not written to its end
+// and returns the folder and the manifest of the run. Summarise Records, then Finish. The run must not be going on.
+//
+// What a kill loses is what only the process had: requests not flushed, gaps between tokens (but for each request's
+// longest), and switch costs.
+func Recover(dir string) (*Folder, *Manifest, error) {
+	dir, err := resolve(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	mark := strings.LastIndex(filepath.Base(dir), partialMark)
+	if mark <= 0 {
+		return nil, nil, fmt.Errorf("%s: not the folder of an unfinished run: want a name with %q", dir, partialMark)
+	}
+	m, err := readManifestFile(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	final := filepath.Join(filepath.Dir(dir), filepath.Base(dir)[:mark])
+	f := &Folder{path: final, final: final, dir: dir, run: m.Run, every: 1}
+	names, err := partNames(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		if err := cutTornLine(filepath.Join(dir, name)); err != nil {
+			return nil, nil, err
+		}
+	}
+	// Half-written whole files: what they were made of is still there.
+	for _, name := range []string{RequestsFile, SummaryFile, ManifestFile} {
+		if err := os.Remove(filepath.Join(dir, name+".new")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, nil, err
+		}
+	}
+	return f, m, nil
+}
+
+// cutTornLine cuts a file after its last newline.
+func cutTornLine(name string) error {
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 4096)
+	for end := info.Size(); end > 0; {
+		start := max(end-int64(len(block)), 0)
+		piece := block[:end-start]
+		if _, err := file.ReadAt(piece, start); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 {
+			return file.Truncate(start + int64(i) + 1)
+		}
+		end = start
+	}
+	return file.Truncate(0)
+}

@@ -1,0 +1,86 @@
+package table
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/trbench/trbench/results"
+)
+
+// none stands where there is no value.
+const none = "-"
+
+// number writes a figure with about four digits and thousands separated: 12,345, 123.4, 6.02.
+func number(f results.Float) string {
+	x, ok := f.Get()
+	if !ok {
+		return none
+	}
+	switch abs := math.Abs(x); {
+	case abs >= 999.95:
+		return grouped(x)
+	case abs >= 9.995:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	case abs >= 0.00995 || abs == 0:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+// grouped writes a whole number with a comma before every three digits.
+func grouped(x float64) string {
+	digits := strconv.FormatFloat(math.Abs(x), 'f', 0, 64)
+	var b strings.Builder
+	if x < 0 {
+		b.WriteByte('-')
+	}
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// times writes a ratio: 2.10x, 64.2x.
+func times(f results.Float) string {
+	if f.IsNull() {
+		return none
+	}
+	return number(f) + "x"
+}
+
+// percent writes a fraction as a signed change: +3.1 %, -43.6 %.
+func percent(f results.Float) string {
+	x, ok := f.Get()
+	if !ok {
+		return none
+	}
+	s := strconv.FormatFloat(100*x, 'f', 1, 64)
+	if math.Abs(x) >= 10 {
+		s = grouped(100 * x)
+	}
+	if x >= 0 {
+		s = "+" + strings.TrimPrefix(s, "-")
+	}
+	return s + " %"
+}
+
+// share writes a fraction as a part of the whole: 21.0 %.
+func share(f results.Float) string {
+	x, ok := f.Get()
+	if !ok {
+		return none
+	}
+	return strconv.FormatFloat(100*x, 'f', 1, 64) + " %"
+}
+
+// concurrency writes the workers of a closed loop.
+func concurrency(n int) string {
+	if n == 0 {
+		return none
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,184 @@
+package table
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/trbench/trbench/results"
+)
+
+// Width is the widest line that Summary writes, in columns, as long as names are not longer than usual: a system of 17
+// letters, a claim of 32.
+const Width = 80
+
+// Options choose what Summary writes.
+type Options struct {
+	TablesOnly bool // no heading, no legend, no warnings
+}
+
+// Summary writes the tables that a person reads after a run: a table a group, a block of rows a concurrency, a row a
+// system. The last column says what TokenRouter does to that system's figures. After an error of w it writes no more.
+func Summary(w io.Writer, s *results.Summary, o Options) error {
+	p := &printer{w: w}
+	if head := heading(s); head != "" && !o.TablesOnly {
+		p.paragraph("", head)
+		p.gap()
+	}
+	groups := results.Groups(s.Points)
+	for i := range groups {
+		p.paragraph("", groups[i].Title())
+		p.grid(headline(&groups[i]))
+		p.gap()
+	}
+	if len(groups) > 0 && !o.TablesOnly {
+		p.paragraph("", legend(s.Points))
+		p.gap()
+	}
+	if len(s.Claims) > 0 {
+		p.paragraph("", "Published figures and ours")
+		p.grid(claims(s.Claims))
+		p.gap()
+	}
+	if !o.TablesOnly {
+		for _, warning := range s.Warnings {
+			p.paragraph("warning: ", warning)
+		}
+	}
+	return p.err
+}
+
+// printer writes lines until the first error.
+type printer struct {
+	w       io.Writer
+	pending bool // a blank line is due before the next text
+	err     error
+}
+
+func (p *printer) text(s string) {
+	if p.pending {
+		s, p.pending = "\n"+s, false
+	}
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, s)
+	}
+}
+
+// gap leaves a blank line before what follows, if anything does.
+func (p *printer) gap() { p.pending = true }
+
+func (p *printer) grid(g grid) {
+	p.text("")
+	if p.err == nil {
+		p.err = g.render(p.w, plain())
+	}
+}
+
+// paragraph writes words broken at Width, the lines after the first indented below lead.
+func (p *printer) paragraph(lead, words string) {
+	line, indent := lead, strings.Repeat(" ", len(lead))
+	empty := true
+	for word := range strings.FieldsSeq(words) {
+		if !empty && len([]rune(line))+1+len([]rune(word)) > Width {
+			p.text(line + "\n")
+			line, empty = indent, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	p.text(line + "\n")
+}
+
+// heading says where the figures come from, before all tables.
+func heading(s *results.Summary) string {
+	if len(s.Points) == 0 {
+		return ""
+	}
+	var parts []string
+	if origin := results.Origin(s.Points); origin != "" {
+		parts = append(parts, origin)
+	}
+	n := s.Points[0].Requests
+	if !slices.ContainsFunc(s.Points, func(p results.Point) bool { return p.Requests != n }) {
+		parts = append(parts, fmt.Sprintf("%s requests a point", grouped(float64(n))))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("seed %d", s.Seed)), ", ")
+}
+
+// legend explains the columns that are there.
+func legend(points []results.Point) string {
+	text := "N: requests at a time. TTFT: scheduled arrival to first token. TPOT: time of an output token after the " +
+		"first. P99: 99 % of requests are at or below."
+	if slices.Contains(results.Systems(points), results.TokenRouter) {
+		text += " Last column: TokenRouter's tok/s as a multiple of this system's, and by how much its P99 TPOT " +
+			"differs; + is more, and worse, - is less."
+	}
+	return text
+}
+
+// headline is the table of one group.
+func headline(g *results.Group) grid {
+	versus := slices.ContainsFunc(g.Points, func(p *results.Point) bool { return p.System == results.TokenRouter })
+	table := grid{
+		head:  []string{"N", "system", "output\ntok/s", "TTFT\nP50 ms", "TTFT\nP99 ms", "TPOT\nP99 ms"},
+		words: []int{1},
+	}
+	if versus {
+		table.head = append(table.head, "TokenRouter vs it\ntok/s   P99 TPOT")
+	}
+	for i, n := range g.Concurrencies() {
+		if i > 0 {
+			table.rows = append(table.rows, nil)
+		}
+		points := g.At(n)
+		for j, p := range points {
+			row := []string{
+				"", systemName(p), number(p.OutputTokS),
+				number(p.TTFT.Percentile(50)), number(p.TTFT.Percentile(99)), number(p.TPOT.Percentile(99)),
+			}
+			if j == 0 {
+				row[0] = concurrency(n)
+			}
+			if versus {
+				row = append(row, against(points, p))
+			}
+			table.rows = append(table.rows, row)
+		}
+	}
+	return table
+}
+
+// systemName marks a point in which requests failed: its figures are those of the others.
+func systemName(p *results.Point) string {
+	if p.Failed > 0 {
+		return fmt.Sprintf("%s (%d failed)", p.System, p.Failed)
+	}
+	return p.System
+}
+
+// against is what TokenRouter at the same concurrency does to p's figures; empty for TokenRouter itself.
+func against(points []*results.Point, p *results.Point) string {
+	if p.System == results.TokenRouter {
+		return ""
+	}
+	c := results.Comparison{}
+	if i := slices.IndexFunc(points, func(o *results.Point) bool { return o.System == results.TokenRouter }); i >= 0 {
+		c = results.Compare(points[i], p)
+	}
+	return fmt.Sprintf("%s %10s", times(c.ThroughputRatio), percent(c.TPOTP99Change))
+}
+
+// claims is the table of published figures.
+func claims(list []results.Claim) grid {
+	table := grid{head: []string{"claim", "published", "ours", "differs", "kind", "status"}, words: []int{0, 4, 5}}
+	for _, c := range list {
+		table.rows = append(table.rows, []string{
+			c.Source + " " + c.ID, number(c.Published), number(c.Ours), percent(c.Difference), c.Kind, c.Status,
+		})
+	}
+	return table
+}
