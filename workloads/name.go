@@ -52,7 +52,8 @@ func ParseList(list string) ([]string, error) {
 	parts := strings.Split(list, ",")
 	for i := 0; i < len(parts); i++ {
 		name := strings.TrimSpace(parts[i])
-		if kind, _, _ := strings.Cut(name, ":"); strings.EqualFold(strings.TrimSpace(kind), fixedKind) && i+1 < len(parts) {
+		kind, _, _ := strings.Cut(name, ":")
+		if strings.EqualFold(strings.TrimSpace(kind), fixedKind) && i+1 < len(parts) {
 			i++
 			name += "," + parts[i]
 		}

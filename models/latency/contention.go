@@ -19,8 +19,9 @@ const FittedContention = 0.47
 // finishes.
 //
 // A driver calls Start and Finish as steps begin and end, in the order of time, and after each asks End again. All the
-// calls of one Instant count together: a peer that finishes and starts anew in the same Instant changes nothing, nor does
-// one that starts and finishes in it. With kappa 0, and for a step that overlaps with none, End is exactly start + work.
+// calls of one Instant count together: a peer that finishes and starts anew in the same Instant changes nothing, nor
+// does one that starts and finishes in it. With kappa 0, and for a step that overlaps with none, End is exactly
+// start + work.
 type Contention struct {
 	slow float64 // how much longer a step takes while it overlaps
 	runs []running

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -20,7 +19,7 @@ import (
 //	models:                             # one for each model of the pair, smallest first
 //	  - model: llama3-8b                # optional: then models are matched by name, in any order
 //	    kind: constant                  # or affine, or table
-//	    origin: measured                # or fitted, published, assumed (the default)
+//	    origin: measured                # or fitted, article, paper, assumed (the default)
 //	    host_ms: 0.5                    # optional: added to each step
 //	    constant: {step_ms: 12}
 //	  - model: llama3-70b
@@ -55,18 +54,19 @@ type Origin string
 
 // The origins.
 const (
-	Measured  Origin = "measured"
-	Fitted    Origin = "fitted"
-	Published Origin = "published" // an article's or a paper's statement
-	Assumed   Origin = "assumed"
+	Measured Origin = "measured"
+	Fitted   Origin = "fitted"
+	Article  Origin = "article" // stated by the article
+	Paper    Origin = "paper"   // stated by the paper
+	Assumed  Origin = "assumed"
 )
 
 func (o Origin) check() error {
-	origins := []Origin{Measured, Fitted, Published, Assumed}
-	if !slices.Contains(origins, o) {
-		return fieldErrorf("origin", "is %q, wanted one of %s, %s, %s, %s", o, Measured, Fitted, Published, Assumed)
+	switch o {
+	case Measured, Fitted, Article, Paper, Assumed:
+		return nil
 	}
-	return nil
+	return fieldErrorf("origin", "is %q, wanted %s, %s, %s, %s or %s", o, Measured, Fitted, Article, Paper, Assumed)
 }
 
 // File is a latency file.
@@ -218,31 +218,26 @@ func (f *File) pick(cards []models.Card) ([]FileModel, error) {
 
 // spec makes a checked FileModel ready for use; label stands in a table's warnings.
 func (m FileModel) spec(label string) (ModelSpec, error) {
-	s := ModelSpec{Kind: m.Kind, Origin: m.Origin, Host: duration0(m.HostMS), HostOrigin: m.Origin}
+	s := ModelSpec{Kind: m.Kind, Origin: m.Origin, HostOrigin: m.Origin}
 	if s.Origin == "" {
 		s.Origin, s.HostOrigin = Assumed, Assumed
+	}
+	if m.HostMS > 0 {
+		s.Host = duration(m.HostMS * nsPerMS)
 	}
 	switch m.Kind {
 	case KindConstant:
 		step := duration(m.Constant.StepMS * nsPerMS)
-		s.Detail, s.base = step.String(), func() Model { return Constant(step) }
+		s.Detail, s.Base = step.String(), func() Model { return Constant(step) }
 	case KindAffine:
 		a := *m.Affine
-		s.Detail, s.base = a.String(), func() Model { return a }
+		s.Detail, s.Base = a.String(), func() Model { return a }
 	default:
 		p, err := NewProfile(label, *m.Table)
 		if err != nil {
 			return s, err
 		}
-		s.Detail, s.base = p.Name(), func() Model { return p.New() }
+		s.Detail, s.Base = p.Name(), func() Model { return p.New() }
 	}
 	return s, nil
-}
-
-// duration0 is duration, but 0 for 0.
-func duration0(ms float64) time.Duration {
-	if ms == 0 {
-		return 0
-	}
-	return duration(ms * nsPerMS)
 }

@@ -20,7 +20,7 @@ models:
     constant: {step_ms: 12}
   - model: my-own
     kind: affine
-    affine: {c0_ms: 27.6, c1_ms_per_seq: 0.098, c2_ms_per_context_token: 5.7e-5, p0_ms: 16.4, p2_ms_per_token2: -4.5e-7}
+    affine: {c0_ms: 27.6, c1_ms_per_seq: 0.098, c2_ms_per_context_token: 5.7e-5, p0_ms: 16.4, p2_ms_per_token2: -1e-6}
   - model: qwen3-0.6b
     kind: table
     table:
@@ -51,8 +51,9 @@ func TestReadFile(t *testing.T) {
 	if got := s.New(1).StepTime(decodes(2, 1024)); got != 12500*time.Microsecond {
 		t.Errorf("the constant takes %v, want 12.5ms", got)
 	}
-	if got, want := s.Label(), "assumed, measured: file lat.yaml, a bench; host overhead 0s, 500µs a step (measured)"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	label := "assumed, measured: file lat.yaml, a bench; host overhead 0s, 500µs a step (measured)"
+	if got := s.Label(); got != label {
+		t.Errorf("%q, want %q", got, label)
 	}
 	m := s.New(0)
 	m.StepTime(decodes(3, 100))
@@ -82,7 +83,8 @@ func TestWriteThenRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := p.Steps()
-	first.Models = append(first.Models, FileModel{Model: "qwen3-0.6b-again", Kind: KindTable, Origin: Measured, Table: &steps},
+	first.Models = append(first.Models,
+		FileModel{Model: "qwen3-0.6b-again", Kind: KindTable, Origin: Measured, Table: &steps},
 		FileModel{Model: "tiny", Kind: KindAffine, Affine: &Affine{C0: 1. / 3, C1: 1e-17, P2: -2.5e-9}})
 	var text bytes.Buffer
 	if err := Write(&text, first); err != nil {
@@ -99,7 +101,8 @@ func TestWriteThenRead(t *testing.T) {
 		t.Errorf("a grid does not look like one:\n%s", text.String())
 	}
 	first.Models[0].HostMS = -1
-	if err := Write(&text, first); err == nil || err.Error() != "latency file: models[0].host_ms is -1, wanted 0 to 1e+09" {
+	want := "latency file: models[0].host_ms is -1, wanted 0 to 1e+09"
+	if err := Write(&text, first); err == nil || err.Error() != want {
 		t.Errorf("an unreadable file is written: %v", err)
 	}
 }
@@ -119,7 +122,8 @@ func TestReadErrors(t *testing.T) {
 		{"schema: trbench.latency/1\n", "f: models is empty, wanted a latency for each model"},
 		{swap("host_ms", "hots_ms"), `f:7: unknown field "hots_ms"`},
 		{swap("host_ms: 0.5", "host_ms: fast"), `f:7: models[0].host_ms is "fast", wanted a number`},
-		{swap("kind: table\n    table:", "kind: table\n    table: 3\n    x:"), "f:14: models[2].table is 3, wanted a mapping"},
+		{swap("kind: table\n    table:", "kind: table\n    table: 3\n    x:"),
+			"f:14: models[2].table is 3, wanted a mapping"},
 		{swap("batch: [1, 2]", "batch: {a: 1}"), "f:16: models[2].table.decode.batch is a mapping, wanted a list"},
 		{swap("batch: [1, 2]", "batch: [1, 2.5]"), "f:16: models[2].table.decode.batch[1] is 2.5, wanted a whole number"},
 		{swap("batch: [1, 2]", "batch: [1, 0.5]"), "f:16: models[2].table.decode.batch[1] is 0.5, wanted a whole number"},
@@ -132,11 +136,14 @@ func TestReadErrors(t *testing.T) {
 		{swap("kind: constant", "kind: const"), `f:5: models[0].kind is "const", wanted constant, affine or table`},
 		{swap("kind: constant", "kind: affine"), "f:8: models[0].constant is given, but kind is affine"},
 		{swap("    constant: {step_ms: 12}\n", ""), "f:5: models[0].kind is constant, but there is no field constant"},
-		{swap("origin: measured", "origin: guessed"), `f:6: models[0].origin is "guessed", wanted one of measured, fitted,`},
+		{swap("origin: measured", "origin: guessed"),
+			`f:6: models[0].origin is "guessed", wanted measured, fitted, article,`},
 		{swap("step_ms: 12", "step_ms: 0"), "f:8: models[0].constant.step_ms is 0, wanted above 0 and at most 1e+09"},
-		{swap("c1_ms_per_seq: 0.098", "c1_ms_per_seq: -1"), "f:11: models[1].affine.c1_ms_per_seq is -1, wanted a number from 0"},
+		{swap("c1_ms_per_seq: 0.098", "c1_ms_per_seq: -1"),
+			"f:11: models[1].affine.c1_ms_per_seq is -1, wanted a number from 0"},
 		{swap("c0_ms: 27.6", "c0_ms: 0"), ""},
-		{strings.Replace(swap("c0_ms: 27.6", "c0_ms: 0"), "16.4", "0", 1), "f:11: models[1].affine.c0_ms is 0, and so is p0_ms"},
+		{strings.Replace(swap("c0_ms: 27.6", "c0_ms: 0"), "16.4", "0", 1),
+			"f:11: models[1].affine.c0_ms is 0, and so is p0_ms"},
 		{swap("- [2.26, 2.5]", "- [2.26]"), "f:20: models[2].table.decode.step_ms[1] has 1 values, wanted 2 to 3"},
 		{swap("tokens: [16, 1024]", "tokens: [16, 16]"), "f:22: models[2].table.prefill.tokens[1] is 16, wanted 17 to"},
 		{swap("        attention_ms: [0.3, 4]", "        attention_ms: [0.3, 9]"),
@@ -175,7 +182,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("Read accepts what can't be used: %v", err)
 			}
 			for _, shape := range []struct{ b, n int }{{1, 0}, {0, 1}, {300, 9000}} {
-				d := s.base().StepTime(plus(decodes(max(shape.b, 1), 9000), extend(max(shape.n, 1), shape.b)))
+				d := s.Base().StepTime(plus(decodes(max(shape.b, 1), 9000), extend(max(shape.n, 1), shape.b)))
 				if d < 1 || d > longest {
 					t.Fatalf("a step of %v", d)
 				}

@@ -18,7 +18,7 @@ import (
 //
 //	schema: trbench.modulation/1
 //	source: a noisy neighbour             # optional: where the numbers come from
-//	origin: assumed                       # or measured, fitted, published; assumed is the default
+//	origin: assumed                       # or measured, fitted, article, paper; assumed is the default
 //	normalise: true                       # optional: divide the multipliers by their mean
 //	states:
 //	  - {name: quiet, multiplier: 1}      # the chain begins in the first
@@ -64,7 +64,8 @@ type Modulation struct {
 }
 
 // NewModulation prepares a modulation; name stands in results. It fails on a matrix that isn't square and
-// row-stochastic, on a multiplier that isn't positive, and on Normalise for a chain without one stationary distribution.
+// row-stochastic, on a multiplier that isn't positive, and on Normalise for a chain that has more than one stationary
+// distribution.
 func NewModulation(name string, c ModulationConfig) (*Modulation, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -95,8 +96,8 @@ func NewModulation(name string, c ModulationConfig) (*Modulation, error) {
 	}
 	if c.Normalise {
 		if !ergodic {
-			return nil, fieldErrorf("normalise", "is true, but the chain has more than one set of states that it never leaves: "+
-				"which of them it ends in decides the mean")
+			return nil, fieldErrorf("normalise", "is true, but the chain has more than one set of states that it never "+
+				"leaves: which of them it ends in decides the mean")
 		}
 		for i := range m.multiplier {
 			m.multiplier[i] /= m.mean
@@ -156,7 +157,8 @@ func (c ModulationConfig) check() error {
 
 // None leaves steps as they are.
 func None() *Modulation {
-	return &Modulation{name: "none", label: "none", multiplier: []float64{1}, upTo: [][]float64{{1}}, mean: 1, ergodic: true}
+	return &Modulation{name: "none", label: "none", multiplier: []float64{1}, upTo: [][]float64{{1}}, mean: 1,
+		ergodic: true}
 }
 
 // Jitter is a preset, assumed and not measured: 97 % of steps at their usual length, the others 1.6 times as long in

@@ -115,7 +115,8 @@ func TestAffineFitsAsReported(t *testing.T) {
 		return Key{gpu, canonical(r["model"]), integer(t, r, "tp")}
 	}
 	type spread struct{ sum, worst, n float64 }
-	compare := func(table string, shape func(map[string]string) step.Shape, use func(map[string]string) bool) map[Key]spread {
+	type record = map[string]string
+	compare := func(table string, shape func(record) step.Shape, use func(record) bool) map[Key]spread {
 		errors := make(map[Key]spread)
 		for _, r := range reference(t, table) {
 			if !use(r) {
@@ -277,7 +278,8 @@ func TestParseProfilesErrors(t *testing.T) {
 	swap := strings.NewReplacer
 	for _, c := range []struct{ decode, prefill, want string }{
 		{swap("1,2\nm", "1,x\nm").Replace(decode), prefill, `decode: line 1: strconv.Atoi: parsing "x"`},
-		{swap("step_ms", "steps").Replace(decode), prefill, `decode: line 2: part is "steps": step_ms and attention_ms take turns`},
+		{swap("step_ms", "steps").Replace(decode), prefill,
+			`decode: line 2: part is "steps": step_ms and attention_ms take turns`},
 		{swap("0,1\n", "0,x\n").Replace(decode), prefill, `decode: line 3: strconv.ParseFloat: parsing "x"`},
 		{swap("m,1,1,", "m,1,y,").Replace(decode), prefill, `decode: line 2: batch: strconv.Atoi: parsing "y"`},
 		{swap("m,", "n,").Replace(decode), prefill, "m tp1 on g: decode.batch has 0 values"},

@@ -41,11 +41,11 @@ type ModelSpec struct {
 	Host       time.Duration // overhead added to each step
 	HostOrigin Origin
 
-	base func() Model
+	Base func() Model // a fresh instance without the host's overhead
 }
 
 // New returns a fresh instance, host overhead included.
-func (m ModelSpec) New() Model { return WithHost(m.base(), m.Host) }
+func (m ModelSpec) New() Model { return WithHost(m.Base(), m.Host) }
 
 func (m ModelSpec) String() string {
 	text := fmt.Sprintf("%s: %s %s (%s)", m.Model, m.Kind, m.Detail, m.Origin)
@@ -103,8 +103,8 @@ func Names() []string {
 //	const:6ms,27.9ms      step times, one for each model
 //	FILE                  a latency file, see Schema
 //
-// cards are the models, smallest first; tp is their tensor parallelism, which only embedded tables need. An unknown name
-// is an error that gives the nearest known one.
+// cards are the models, smallest first; tp is their tensor parallelism, which only embedded tables need. An unknown
+// name is an error that gives the nearest known one.
 func Parse(spec string, cards []models.Card, tp []int) (*Spec, error) {
 	if len(cards) == 0 {
 		return nil, fmt.Errorf("latency %s: no models", spec)
@@ -115,9 +115,9 @@ func Parse(spec string, cards []models.Card, tp []int) (*Spec, error) {
 	}
 	switch {
 	case name == "article":
-		return published(spec, "article", cards, ArticleSmall, ArticleLarge)
+		return published(spec, Article, "", cards, ArticleSmall, ArticleLarge)
 	case name == "paper":
-		return published(spec, "paper, appendix D", cards, PaperSmall, PaperLarge)
+		return published(spec, Paper, "appendix D, ", cards, PaperSmall, PaperLarge)
 	case strings.HasPrefix(name, constPrefix):
 		return parseConst(spec, name[len(constPrefix):], cards)
 	case isFile(spec):
@@ -146,19 +146,19 @@ func parseGPU(spec string, gpu models.GPU, cards []models.Card, tp []int) (*Spec
 			return nil, fmt.Errorf("latency %s: %w", spec, err)
 		}
 		s.Models = append(s.Models, ModelSpec{Model: c.Name, TP: tp[i], Kind: KindTable, Origin: Measured,
-			Detail: p.Name(), Host: DefaultHost(i), HostOrigin: Fitted, base: func() Model { return p.New() }})
+			Detail: p.Name(), Host: DefaultHost(i), HostOrigin: Fitted, Base: func() Model { return p.New() }})
 	}
 	return s, nil
 }
 
-// published resolves the step times of a source that states two, for one pair: for another pair of models they are
-// taken as they are, small and large.
-func published(spec, source string, cards []models.Card, times ...time.Duration) (*Spec, error) {
+// published resolves the step times that a source states for its pair, small and large; any other pair takes them as
+// they are.
+func published(spec string, by Origin, where string, cards []models.Card, times ...time.Duration) (*Spec, error) {
 	if len(cards) != len(times) {
 		return nil, fmt.Errorf("latency %s states %d step times, %s and %s, not one for each of %s: give %sD,D,... instead",
 			spec, len(times), times[0], times[1], cardNames(cards), constPrefix)
 	}
-	return constants(spec, source, Published, cards, times), nil
+	return constants(spec, where, by, cards, times), nil
 }
 
 func parseConst(spec, list string, cards []models.Card) (*Spec, error) {
@@ -178,19 +178,19 @@ func parseConst(spec, list string, cards []models.Card) (*Spec, error) {
 		return nil, fmt.Errorf("latency %s: %d step times for %d models, %s: one for each wanted",
 			spec, len(times), len(cards), cardNames(cards))
 	}
-	return constants(spec, "as given", Assumed, cards, times), nil
+	return constants(spec, "", Assumed, cards, times), nil
 }
 
-func constants(spec, source string, origin Origin, cards []models.Card, times []time.Duration) *Spec {
+func constants(spec, where string, origin Origin, cards []models.Card, times []time.Duration) *Spec {
 	s := &Spec{Name: spec}
 	var texts []string
 	for i, c := range cards {
 		d := times[i]
 		s.Models = append(s.Models, ModelSpec{Model: c.Name, Kind: KindConstant, Origin: origin, Detail: d.String(),
-			HostOrigin: Assumed, base: func() Model { return Constant(d) }})
+			HostOrigin: Assumed, Base: func() Model { return Constant(d) }})
 		texts = append(texts, d.String())
 	}
-	s.Source = fmt.Sprintf("%s, whole steps of %s", source, strings.Join(texts, ", "))
+	s.Source = fmt.Sprintf("%swhole steps of %s", where, strings.Join(texts, ", "))
 	return s
 }
 

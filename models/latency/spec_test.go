@@ -42,13 +42,14 @@ func TestParse(t *testing.T) {
 		steps []time.Duration // of one decode at context 1024
 	}{
 		{"A100", llama, []int{1, 4},
-			"measured: a100 kernel tables, vLLM 0.14.0 (ai-dynamo/aiconfigurator); host overhead 3.94ms, 2.53ms a step (fitted)",
-			false, []time.Duration{11322500 + SmallHost, 27173400 + LargeHost}},
-		{"article", llama, nil, "published: article, whole steps of 12ms, 55ms", true,
+			"measured: a100 kernel tables, vLLM 0.14.0 (ai-dynamo/aiconfigurator); " +
+				"host overhead 3.94ms, 2.53ms a step (fitted)", false,
+			[]time.Duration{11322500 + SmallHost, 27173400 + LargeHost}},
+		{"article", llama, nil, "article: whole steps of 12ms, 55ms", true,
 			[]time.Duration{12 * time.Millisecond, 55 * time.Millisecond}},
-		{"Paper", llama, nil, "published: paper, appendix D, whole steps of 6ms, 27.9ms", true,
+		{"Paper", llama, nil, "paper: appendix D, whole steps of 6ms, 27.9ms", true,
 			[]time.Duration{6 * time.Millisecond, 27900 * time.Microsecond}},
-		{"const:6.0ms, 27.9ms,55ms", trio, nil, "assumed: as given, whole steps of 6ms, 27.9ms, 55ms", true,
+		{"const:6.0ms, 27.9ms,55ms", trio, nil, "assumed: whole steps of 6ms, 27.9ms, 55ms", true,
 			[]time.Duration{6 * time.Millisecond, 27900 * time.Microsecond, 55 * time.Millisecond}},
 		{path, llama, nil, "measured, assumed: file lat.yaml, a bench; host overhead 500µs, 0s a step (measured)", false,
 			[]time.Duration{3500 * time.Microsecond, 20 * time.Millisecond}},
@@ -103,14 +104,16 @@ func TestParseErrors(t *testing.T) {
 		tp    []int
 		want  string
 	}{
-		{"a10", llama, nil, `unknown latency "a10": did you mean a100? (a100, h100, h200, article, paper, const:D,D or a YAML file)`},
+		{"a10", llama, nil,
+			`unknown latency "a10": did you mean a100? (a100, h100, h200, article, paper, const:D,D or a YAML file)`},
 		{"artcle", llama, nil, `unknown latency "artcle": did you mean article? (`},
 		{"mi300x", llama, nil, `unknown latency "mi300x" (a100,`},
 		{"a100", llama, []int{1}, "latency a100: 1 TP values for llama3-8b, llama3-70b: one for each model wanted"},
 		{"a100", llama, []int{1, 1}, "latency a100: no step times for llama3-70b tp1 on a100: tabled on TP 2, 4, 8"},
 		{"paper", trio, nil, "latency paper states 2 step times, 6ms and 27.9ms, not one for each of " +
 			"qwen3-0.6b, qwen3-8b, qwen3-32b: give const:D,D,... instead"},
-		{"const:6ms", llama, nil, "latency const:6ms: 1 step times for 2 models, llama3-8b, llama3-70b: one for each wanted"},
+		{"const:6ms", llama, nil,
+			"latency const:6ms: 1 step times for 2 models, llama3-8b, llama3-70b: one for each wanted"},
 		{"const:6.0,27.9", llama, nil, `latency const:6.0,27.9: "6.0" is no duration with a unit, as in 6.0ms or 800us`},
 		{"const:6ms,", llama, nil, `latency const:6ms,: "" is no duration`},
 		{"const:6ms,-1ms", llama, nil, "latency const:6ms,-1ms: -1ms is not above 0"},

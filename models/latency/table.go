@@ -104,9 +104,9 @@ func (p *Profile) fillPrefill() {
 	p.launch = slices.Min(p.attention.y)
 }
 
-// Table prices steps by a Profile: decodes bilinearly in batch and mean context, a prefill piecewise in its tokens, both
-// exact at the grid's points. The parts add up like this, D and P being the decode and prefill tables, each split into
-// attention and the rest (matrix products, norms, all-reduce):
+// Table prices steps by a Profile: decodes bilinearly in batch and mean context, a prefill piecewise in its tokens,
+// both exact at the grid's points. The parts add up like this, D and P being the decode and prefill tables, each split
+// into attention and the rest (matrix products, norms, all-reduce):
 //
 //	decodes only   D(b, c)
 //	extends only   rest(n) + A0 + a
@@ -117,8 +117,8 @@ func (p *Profile) fillPrefill() {
 // w = sum n_i (n_i + 2 k_i). The rest depends only on how many tokens are fed, b + n of them: it is one curve, whose
 // points below the shortest prefill are decode batches of so many rows. A is P's attention, linear between its points
 // in w = N² (exact for a quadratic); A0, the least of it, is what launching it costs, which decodes in the same step
-// have paid. Extends are bound by computing, A(w) - A0, or by reading their cached KV, whichever is more. So a resume of
-// a few tokens costs about a decode, a prefill costs P, and extends never make a step cheaper.
+// have paid. Extends are bound by computing, A(w) - A0, or by reading their cached KV, whichever is more. So a resume
+// of a few tokens costs about a decode, a prefill costs P, and extends never make a step cheaper.
 //
 // Limits: contexts that differ within a batch count by their mean, which flatters uneven ones; the attention of several
 // prompts is priced as that of one with the same w; decodes' and extends' attention don't overlap.

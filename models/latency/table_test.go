@@ -118,7 +118,9 @@ func TestTableEstimatesAttention(t *testing.T) {
 		s.Prefill.StepMS = append(s.Prefill.StepMS, float64(law.StepTime(extend(n, 0)))/nsPerMS)
 	}
 	m := mustProfile(t, s).New()
-	for _, shape := range []step.Shape{extend(100, 0), extend(800, 0), extend(3000, 0), extend(256, 512), extend(64, 100)} {
+	for _, shape := range []step.Shape{
+		extend(100, 0), extend(800, 0), extend(3000, 0), extend(256, 512), extend(64, 100),
+	} {
 		got, want := m.StepTime(shape), law.StepTime(shape)
 		if math.Abs(float64(got-want)) > 1e-6*float64(want) {
 			t.Errorf("%+v: %v, want %v", shape, got, want)
@@ -140,7 +142,8 @@ func TestTableWarnings(t *testing.T) {
 		{[]step.Shape{extend(201, 0)}, []string{"test: 201 tokens fed in one step beyond the table's 200",
 			"test: attention of extends worth a prefill of 201 tokens beyond the table's 200"}},
 		{[]step.Shape{extend(2, 500)}, []string{"test: context 502 beyond the table's 400"}},
-		{[]step.Shape{plus(decodes(4, 100), extend(197, 0))}, []string{"test: 201 tokens fed in one step beyond the table's 200"}},
+		{[]step.Shape{plus(decodes(4, 100), extend(197, 0))},
+			[]string{"test: 201 tokens fed in one step beyond the table's 200"}},
 		{[]step.Shape{extend(100, 300)},
 			[]string{"test: attention of extends worth a prefill of 265 tokens beyond the table's 200"}},
 	} {
@@ -180,13 +183,15 @@ func TestNewProfileErrors(t *testing.T) {
 		{func(s *Steps) { s.Decode.Batch = nil }, "decode.batch has 0 values, wanted 1 to 4096"},
 		{func(s *Steps) { s.Decode.Batch[1] = 1 }, "decode.batch[1] is 1, wanted 2 to 1073741824: counts increase"},
 		{func(s *Steps) { s.Decode.ContextTokens[0] = 0 }, "decode.context_tokens[0] is 0, wanted 1 to"},
-		{func(s *Steps) { s.Decode.StepMS = s.Decode.StepMS[:1] }, "decode.step_ms has 1 rows, wanted 2, one for each batch"},
+		{func(s *Steps) { s.Decode.StepMS = s.Decode.StepMS[:1] },
+			"decode.step_ms has 1 rows, wanted 2, one for each batch"},
 		{func(s *Steps) { s.Decode.StepMS[1] = []float64{1} }, "decode.step_ms[1] has 1 values, wanted 2 to 3"},
 		{func(s *Steps) { s.Decode.StepMS[1][0] = -1 }, "decode.step_ms[1][0] is -1 ms, wanted above 0"},
 		{func(s *Steps) { s.Decode.StepMS[1][0] = math.NaN() }, "decode.step_ms[1][0] is NaN ms"},
 		{func(s *Steps) { s.Decode.AttentionMS[0][2] = 13 },
 			"decode.attention_ms[0][2] is 13 ms, wanted 0 or more and less than the step's 13"},
-		{func(s *Steps) { s.Decode.AttentionMS[0] = nil }, "decode.attention_ms[0] has 0 values, wanted 3, as in step_ms[0]"},
+		{func(s *Steps) { s.Decode.AttentionMS[0] = nil },
+			"decode.attention_ms[0] has 0 values, wanted 3, as in step_ms[0]"},
 		{func(s *Steps) { s.Decode.AttentionMS = s.Decode.AttentionMS[:1] }, "decode.attention_ms has 1 rows, wanted 2"},
 		{func(s *Steps) { s.Prefill.Tokens = s.Prefill.Tokens[:1] }, "prefill.tokens has 1 values, wanted 2 to 4096"},
 		{func(s *Steps) { s.Prefill.StepMS[2] = math.Inf(1) }, "prefill.step_ms[2] is +Inf ms"},
@@ -238,7 +243,10 @@ func mustProfileOf(t *rapid.T) *Profile {
 		return out
 	}
 	ms := rapid.Float64Range(1e-6, 1e3)
-	s := Steps{DecodeGrid{Batch: counts("batches", 1), ContextTokens: counts("contexts", 1)}, PrefillGrid{Tokens: counts("tokens", 2)}}
+	s := Steps{
+		DecodeGrid{Batch: counts("batches", 1), ContextTokens: counts("contexts", 1)},
+		PrefillGrid{Tokens: counts("tokens", 2)},
+	}
 	split := rapid.Bool().Draw(t, "attention apart")
 	row := func(n int) (steps, attention []float64) {
 		for range n {

@@ -36,7 +36,7 @@ func readYAML(name string, r io.Reader, into any) (doc document, err error) {
 		return document{}, fmt.Errorf("%s: longer than %d MiB", name, maxFile>>20)
 	}
 	doc = document{name, text}
-	defer func() { // the parser has been seen to panic on malformed input; a user's mistake must not
+	defer func() { // should the parser ever panic, it is over a user's file, which must not end the program
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s: malformed YAML (%v)", name, p)
 		}
@@ -74,7 +74,9 @@ func unmarshalCount(n *int, text []byte) (err error) {
 func (d document) syntax(err error) error {
 	var count *countError
 	if errors.As(err, &count) {
-		found := d.node(func(n ast.Node) bool { return n.GetToken().Value == count.text && countPath.MatchString(n.GetPath()) })
+		found := d.node(func(n ast.Node) bool {
+			return n.GetToken().Value == count.text && countPath.MatchString(n.GetPath())
+		})
 		if found == nil {
 			return fmt.Errorf("%s: a count is %q, wanted a whole number", d.name, count.text)
 		}

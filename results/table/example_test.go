@@ -2,8 +2,6 @@ package table
 
 import (
 	"math"
-	"os"
-	"testing"
 
 	"github.com/trbench/trbench/results"
 )
@@ -60,8 +58,4 @@ func quantiles(mean float64) *results.Dist {
 	return &results.Dist{Mean: mean, Quantiles: []results.Quantile{
 		{P: 50, Value: 0.9 * mean}, {P: 90, Value: 1.3 * mean}, {P: 99, Value: 1.8 * mean},
 	}}
-}
-
-func TestShow(t *testing.T) {
-	Summary(os.Stdout, example(), Options{})
 }

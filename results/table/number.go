@@ -11,7 +11,7 @@ import (
 // none stands where there is no value.
 const none = "-"
 
-// number writes a figure with about four digits and thousands separated: 12,345, 123.4, 6.02.
+// number writes a figure with about four digits and thousands separated: 12,345, 123.4, 6.02, 0.0012.
 func number(f results.Float) string {
 	x, ok := f.Get()
 	if !ok {
@@ -25,7 +25,19 @@ func number(f results.Float) string {
 	case abs >= 0.00995 || abs == 0:
 		return strconv.FormatFloat(x, 'f', 2, 64)
 	}
-	return strconv.FormatFloat(x, 'g', 2, 64)
+	return strconv.FormatFloat(x, 'f', 4, 64)
+}
+
+// hundredths writes a figure that stands beside a published one, with the two decimals of those: 161.26.
+func hundredths(f results.Float) string {
+	x, ok := f.Get()
+	if !ok {
+		return none
+	}
+	if math.Abs(x) >= 99999.5 {
+		return grouped(x)
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
 // grouped writes a whole number with a comma before every three digits.
@@ -52,17 +64,20 @@ func times(f results.Float) string {
 	return number(f) + "x"
 }
 
-// percent writes a fraction as a signed change: +3.1 %, -43.6 %.
+// percent writes a fraction as a signed change: +3.1 %, -43.6 %. From a hundredfold on it writes the multiple, 120x.
 func percent(f results.Float) string {
 	x, ok := f.Get()
 	if !ok {
 		return none
 	}
 	s := strconv.FormatFloat(100*x, 'f', 1, 64)
-	if math.Abs(x) >= 10 {
+	switch {
+	case x >= 100:
+		return times(results.F(x + 1))
+	case math.Abs(x) >= 9.9995:
 		s = grouped(100 * x)
 	}
-	if x >= 0 {
+	if !strings.HasPrefix(s, "-") || s == "-0.0" {
 		s = "+" + strings.TrimPrefix(s, "-")
 	}
 	return s + " %"

@@ -30,6 +30,11 @@ func Summary(w io.Writer, s *results.Summary, o Options) error {
 	for i := range groups {
 		p.paragraph("", groups[i].Title())
 		p.grid(headline(&groups[i]))
+		for _, point := range groups[i].Points {
+			if point.Failed > 0 {
+				p.paragraph(" *  ", failures(point))
+			}
+		}
 		p.gap()
 	}
 	if len(groups) > 0 && !o.TablesOnly {
@@ -114,8 +119,8 @@ func legend(points []results.Point) string {
 	text := "N: requests at a time. TTFT: scheduled arrival to first token. TPOT: time of an output token after the " +
 		"first. P99: 99 % of requests are at or below."
 	if slices.Contains(results.Systems(points), results.TokenRouter) {
-		text += " Last column: TokenRouter's tok/s as a multiple of this system's, and by how much its P99 TPOT " +
-			"differs; + is more, and worse, - is less."
+		text += " Last column: TokenRouter's tok/s as a multiple of this system's, and its P99 TPOT against this " +
+			"system's: -40 % is 40 % less."
 	}
 	return text
 }
@@ -144,7 +149,8 @@ func headline(g *results.Group) grid {
 				row[0] = concurrency(n)
 			}
 			if versus {
-				row = append(row, against(points, p))
+				ratio, change := against(points, p)
+				row = append(row, fmt.Sprintf("%s %10s", ratio, change))
 			}
 			table.rows = append(table.rows, row)
 		}
@@ -152,24 +158,34 @@ func headline(g *results.Group) grid {
 	return table
 }
 
-// systemName marks a point in which requests failed: its figures are those of the others.
+// systemName marks a point in which requests failed.
 func systemName(p *results.Point) string {
 	if p.Failed > 0 {
-		return fmt.Sprintf("%s (%d failed)", p.System, p.Failed)
+		return p.System + " *"
 	}
 	return p.System
 }
 
-// against is what TokenRouter at the same concurrency does to p's figures; empty for TokenRouter itself.
-func against(points []*results.Point, p *results.Point) string {
+// failures is the footnote of a point in which requests failed.
+func failures(p *results.Point) string {
+	where := p.System
+	if p.Concurrency > 0 {
+		where += fmt.Sprintf(" at N = %d", p.Concurrency)
+	}
+	return fmt.Sprintf("%s: %s of %s requests failed; the figures are those of the others.",
+		where, grouped(float64(p.Failed)), grouped(float64(p.Requests)))
+}
+
+// against is what TokenRouter at the same concurrency does to p's output and P99 TPOT; empty for TokenRouter itself.
+func against(points []*results.Point, p *results.Point) (ratio, change string) {
 	if p.System == results.TokenRouter {
-		return ""
+		return "", ""
 	}
 	c := results.Comparison{}
 	if i := slices.IndexFunc(points, func(o *results.Point) bool { return o.System == results.TokenRouter }); i >= 0 {
 		c = results.Compare(points[i], p)
 	}
-	return fmt.Sprintf("%s %10s", times(c.ThroughputRatio), percent(c.TPOTP99Change))
+	return times(c.ThroughputRatio), percent(c.TPOTP99Change)
 }
 
 // claims is the table of published figures.
@@ -177,7 +193,7 @@ func claims(list []results.Claim) grid {
 	table := grid{head: []string{"claim", "published", "ours", "differs", "kind", "status"}, words: []int{0, 4, 5}}
 	for _, c := range list {
 		table.rows = append(table.rows, []string{
-			c.Source + " " + c.ID, number(c.Published), number(c.Ours), percent(c.Difference), c.Kind, c.Status,
+			c.Source + " " + c.ID, hundredths(c.Published), hundredths(c.Ours), percent(c.Difference), c.Kind, c.Status,
 		})
 	}
 	return table

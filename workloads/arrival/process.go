@@ -49,7 +49,8 @@ func (s Spec) Start(seed uint64, recorded []time.Duration) (*Process, error) {
 		var before time.Duration
 		for i, a := range recorded {
 			if a < before {
-				return nil, fmt.Errorf("arrival: recorded arrival %d is at %v, before %v: wanted them in order", i+1, a, before)
+				return nil, fmt.Errorf("arrival: recorded arrival %d is at %v, before %v: wanted them in order", i+1, a,
+					before)
 			}
 			before = a
 		}

@@ -116,7 +116,7 @@ func (s Spec) valid() error {
 			return err
 		}
 		if s.Over <= 0 {
-			return fmt.Errorf("found a duration of %v, wanted more than 0s", s.Over)
+			return fmt.Errorf("found %v as the duration, wanted more than 0s", s.Over)
 		}
 		return nil
 	case Trace:
@@ -127,7 +127,7 @@ func (s Spec) valid() error {
 
 func rate(what string, r float64) error {
 	if !(r > 0 && r <= MaxRate) { // NaN is neither
-		return fmt.Errorf("found a %s of %s, wanted more than 0 and at most %s requests per second", what, number(r),
+		return fmt.Errorf("found %s as the %s, wanted more than 0 and at most %s requests per second", number(r), what,
 			number(MaxRate))
 	}
 	return nil
@@ -135,7 +135,7 @@ func rate(what string, r float64) error {
 
 func within(what string, v, least, most float64) error {
 	if !(v >= least && v <= most) {
-		return fmt.Errorf("found a %s of %s, wanted %s to %s", what, number(v), number(least), number(most))
+		return fmt.Errorf("found %s as the %s, wanted %s to %s", number(v), what, number(least), number(most))
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whatever the bytes: no panic, an error that is a DataError, counts that add up, and the same result from another split
-// of the same bytes.
+// Whatever the bytes: no panic, an error that is a DataError, counts that add up, and the same result from another
+// split of the same bytes.
 func FuzzRead(f *testing.F) {
 	for i, text := range []string{
 		`[{"conversations":[{"from":"human","value":"hello"},{"from":"gpt","value":"hi"}]}]`,
@@ -30,7 +30,9 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, form byte) {
 		formats := Formats()
-		o := Options{Format: formats[int(form)%len(formats)], PromptsOnly: form >= 128, Keep: func(n int) bool { return n%2 == 0 }}
+		o := Options{
+			Format: formats[int(form)%len(formats)], PromptsOnly: form >= 128, Keep: func(n int) bool { return n%2 == 0 },
+		}
 		strict, err := Read(bytes.NewReader(data), "f", o)
 		var e *DataError
 		if err != nil && (!errors.As(err, &e) || e.File != "f" || e.Msg == "" || e.Line < 0) {
@@ -57,7 +59,8 @@ func check(t *testing.T, got *Trace) {
 		total += s.Count
 	}
 	if total != got.Total {
-		t.Fatalf("%d entries, %d malformed, skipped %v: want a total of %d", len(got.Entries), got.Malformed, got.Skipped, got.Total)
+		t.Fatalf("%d entries, %d malformed, skipped %v: want a total of %d", len(got.Entries), got.Malformed, got.Skipped,
+			got.Total)
 	}
 	last := 0
 	for _, e := range got.Entries {

@@ -107,10 +107,13 @@ func (r *reader) array(in io.Reader, src *source, start opening, parse parser) e
 			break
 		}
 		r.begin()
+		var e Entry
+		var skip string
 		if err == nil {
-			err = r.one(s, t, parse)
+			e, skip, err = entry(s, t, parse)
 		}
 		if err == nil {
+			r.add(e, skip)
 			s.line() // lets go of the line feeds so far
 			continue
 		}
@@ -176,29 +179,27 @@ func nextLine(br *bufio.Reader, buf []byte) ([]byte, error) {
 func (r *reader) objectLine(text []byte, line int, parse parser) *DataError {
 	s := newScanner(bytes.NewReader(text), func(*json.Decoder) int { return line })
 	t, err := s.next()
+	var e Entry
+	var skip string
 	if err == nil {
-		err = r.one(s, t, parse)
+		e, skip, err = entry(s, t, parse)
 	}
 	if err == nil {
-		if t, err = s.next(); errors.Is(err, io.EOF) {
+		switch t, err = s.next(); {
+		case errors.Is(err, io.EOF):
+			r.add(e, skip)
 			return nil
-		}
-		if err == nil {
+		case err == nil:
 			err = fault(line, "", "found %s behind the object, wanted one object a line", describe(t))
 		}
 	}
 	return r.bad(err)
 }
 
-// one reads one entry whose first token is t.
-func (r *reader) one(s *scanner, t json.Token, parse parser) error {
+// entry reads one entry, whose first token is t.
+func entry(s *scanner, t json.Token, parse parser) (e Entry, skip string, err error) {
 	if t != json.Delim('{') {
-		return fault(s.line(), "", "found %s, wanted an object", describe(t))
+		return e, "", fault(s.line(), "", "found %s, wanted an object", describe(t))
 	}
-	e, skip, err := parse(s)
-	if err != nil {
-		return err
-	}
-	r.add(e, skip)
-	return nil
+	return parse(s)
 }

@@ -50,7 +50,7 @@ func (s *scanner) broken(err error) error {
 		return io.EOF
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.As(err, &syntax) && strings.Contains(syntax.Error(), "unexpected end"):
-		data = fault(s.line(), "", "truncated: the text ends inside an entry")
+		data = fault(s.line(), "", "truncated: the text ends inside an object or array")
 	case errors.As(err, &syntax):
 		data = fault(s.line(), "", "not JSON: %v", syntax)
 	default:

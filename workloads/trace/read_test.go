@@ -23,7 +23,9 @@ const (
 )
 
 // row is an entry of a table: number, prompt, output.
-func row(number, prompt, output int) Entry { return Entry{Number: number, Prompt: prompt, Output: output} }
+func row(number, prompt, output int) Entry {
+	return Entry{Number: number, Prompt: prompt, Output: output}
+}
 
 func at(e Entry, d time.Duration) Entry {
 	e.Arrival = d
@@ -185,9 +187,9 @@ func TestBadInput(t *testing.T) {
 
 		// JSON.
 		{`[{"instruction":"a","output":"b"},` + "\n" + `{"instruction":"a"`,
-			`f: line 2: entry 2: truncated: the text ends inside an entry`, Auto},
-		{`[{"instruction":"a","output":"b"}`, `f: line 1: entry 2: truncated: the text ends inside an entry`, Auto},
-		{`[{"instruction":"a","output":"b`, `f: line 1: entry 1: truncated: the text ends inside an entry`, Auto},
+			`f: line 2: entry 2: truncated: the text ends inside an object or array`, Auto},
+		{`[{"instruction":"a","output":"b"}`, `f: line 1: entry 2: truncated: the text ends inside an object or array`, Auto},
+		{`[{"instruction":"a","output":"b`, `f: line 1: entry 1: truncated: the text ends inside an object or array`, Auto},
 		{`[{"instruction":"a","output":"b"}` + "\n" + `{"instruction":"a"}]`,
 			`f: line 2: entry 2: not JSON: invalid character '{' after array element`, Auto},
 		{`[{"instruction":"a","output":"b"}]` + "\n[]", `f: line 2: found an array behind the array, wanted the end of the file`,
@@ -196,7 +198,7 @@ func TestBadInput(t *testing.T) {
 		{`{"question":"a","answer":"b"} {}`, `f: line 1: entry 1: found an object behind the object, wanted one object a line`,
 			Auto},
 		{"{\"question\":\"a\",\"answer\":\"b\"}\n\n{\"question\":\n\"a\"}",
-			`f: line 3: entry 2: truncated: the text ends inside an entry`, Auto},
+			`f: line 3: entry 2: truncated: the text ends inside an object or array`, Auto},
 		{`{"question":"a","answer":7}`, `f: line 1: entry 1: field "answer": found the number 7, wanted a string`, Auto},
 		{`{"question":null,"answer":"a"}`, `f: line 1: entry 1: field "question": found null, wanted a string`, Auto},
 		{`{"question":"a","answer":"b","question":"c"}`,
@@ -216,7 +218,7 @@ func TestBadInput(t *testing.T) {
 		{`[{"conversations":"hello"}]`,
 			`f: line 1: entry 1: field "conversations": found the string "hello", wanted an array of turns`, Auto},
 		{`[{"conversations":"[{\"value\":\"a\"}"}]`,
-			`f: line 1: entry 1: field "conversations": truncated: the text ends inside an entry`, Auto},
+			`f: line 1: entry 1: field "conversations": truncated: the text ends inside an object or array`, Auto},
 		{`[{"conversations":[` + turn + `,"hi"]}]`, `f: line 1: entry 1: field "conversations[1].value": found the string "hi", ` +
 			`wanted a turn with from and value`, Auto},
 		{`[{"conversations":[` + turn + `,{"from":"gpt"}]}]`,

@@ -1,0 +1,118 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/route"
+	"github.com/trbench/trbench/internal/suggest"
+	"github.com/trbench/trbench/sim"
+)
+
+// System is one way to serve the models.
+type System struct {
+	Name    string
+	Summary string
+	// Topology of the simulator.
+	Topology sim.Topology
+	// Only is the model of a single-model system, counted from the smallest; -1 is the largest. Routed systems have none.
+	Only int
+	// Costs of an rpc system: its preset.
+	Costs sim.RPCCosts
+}
+
+// Routed says that the system runs a routing algorithm.
+func (s System) Routed() bool { return s.Topology != sim.Single }
+
+// Systems lists the systems by name, TokenRouter first.
+//
+// The rpc presets charge what has a source and nothing else, so their ratios are lower bounds: a server's own request
+// handling (tokenising, HTTP workers, process hops) comes on top and is rpc.server_us.
+func Systems() []System {
+	vllm := sim.RPCCosts{
+		// assumed: one call on a local network, both ways, with its event loops; rpc.rtt_us = 0 shows what it buys.
+		RTT: micros(1000),
+		// measured: HTTP + JSON with token ids takes 65 / 235 / 722 us a call at 128 / 2,000 / 8,000 ids, serialised in one
+		// process; the line through the ends.
+		Dispatch:         micros(54),
+		DispatchPerToken: micros(.084),
+		// vLLM captures steps with extends piecewise: no penalty. The paper's ablation (SGLang without CUDA graphs) has
+		// +9.7 and +20.9 ms a step: rpc.extend_us = 9700,20900.
+		Extend: nil,
+	}
+	apc, none := vllm, vllm
+	apc.Cache = core.RetainBlocks // vLLM's automatic prefix caching: full blocks of 16, so up to 16 tokens are fed again a call
+	none.Cache = core.RetainNone  // every call feeds the whole context again
+	return []System{
+		{Name: "tokenrouter", Summary: "one subserver a model, handoff-resume with resident KV, delayed batching", Topology: sim.TokenRouter},
+		{Name: "rpc:vllm-apc", Summary: "separate servers, a call a token, block-granular prefix cache", Topology: sim.RPC, Costs: apc},
+		{Name: "rpc:vllm-noapc", Summary: "separate servers, a call a token, no prefix cache", Topology: sim.RPC, Costs: none},
+		{Name: "step-sync", Summary: "the models in turn, a barrier after each step", Topology: sim.StepSync},
+		{Name: "large-only", Summary: "the large model alone, one streaming call a request", Topology: sim.Single, Only: -1},
+		{Name: "small-only", Summary: "the small model alone", Topology: sim.Single, Only: 0},
+	}
+}
+
+// FindSystem returns the named system; rpc alone is rpc:vllm-apc.
+func FindSystem(name string) (System, error) {
+	plain := strings.ToLower(strings.TrimSpace(name))
+	if plain == "rpc" {
+		plain = "rpc:vllm-apc"
+	}
+	var names []string
+	for _, s := range Systems() {
+		if s.Name == plain {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	if near, ok := suggest.Nearest(plain, names); ok {
+		return System{}, fmt.Errorf("unknown system %q: did you mean %s? (known: %s)", name, near, strings.Join(names, ", "))
+	}
+	return System{}, fmt.Errorf("unknown system %q (known: %s)", name, strings.Join(names, ", "))
+}
+
+func systems(s string) ([]string, error) {
+	parts, err := split(s)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range parts {
+		sys, err := FindSystem(p)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(parts[:i], sys.Name) {
+			return nil, fmt.Errorf("%s stands there twice", sys.Name)
+		}
+		parts[i] = sys.Name
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("want at least one system")
+	}
+	return parts, nil
+}
+
+func algorithms(s string) ([]string, error) {
+	parts, err := split(s)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range parts {
+		name := strings.ToLower(p)
+		if !slices.Contains(route.Names(), name) {
+			_, err := route.New(name, route.Options{Models: 2})
+			return nil, err
+		}
+		if slices.Contains(parts[:i], name) {
+			return nil, fmt.Errorf("%s stands there twice", name)
+		}
+		parts[i] = name
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("want at least one algorithm")
+	}
+	return parts, nil
+}
