@@ -34,6 +34,20 @@ func (p Point) MarshalJSON() ([]byte, error) {
 	return e.buf, nil
 }
 
+// MarshalJSON writes c as it stands in summary.json.
+func (c Comparison) MarshalJSON() ([]byte, error) {
+	var e encoder
+	e.comparison(&c)
+	return e.buf, nil
+}
+
+// MarshalJSON writes c as it stands in summary.json.
+func (c Claim) MarshalJSON() ([]byte, error) {
+	var e encoder
+	e.claim(&c)
+	return e.buf, nil
+}
+
 // MarshalJSON writes the mean and the percentiles, {"mean":1,"p50":1}.
 func (d Dist) MarshalJSON() ([]byte, error) {
 	var e encoder

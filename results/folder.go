@@ -33,7 +33,7 @@ var (
 // partialMark separates the final name from the process number in the name of an unfinished folder.
 const partialMark = ".partial-"
 
-// replacedMark does so in the name of a result that was replaced, and had files in it that no run wrote.
+// replacedMark does so in the name of a result that was replaced and not removed, or not yet.
 const replacedMark = ".replaced-"
 
 // Folder is a result folder while it is being made.
@@ -41,8 +41,8 @@ const replacedMark = ".replaced-"
 // It lives under a temporary name beside the final one, PATH.partial-PID, and holds run.json and one
 // requests.NNN.jsonl.part a point. Finish joins the parts in the order of points, so that the bytes of requests.jsonl
 // don't depend on the number of workers, and renames the folder. A process that is killed leaves the temporary folder
-// with every request that was flushed; Recover takes it up again. Goroutines may open parts, and each write its own; all
-// else is for one.
+// with every request that was flushed; Recover takes it up again. Goroutines may open parts, and each write its own;
+// all else is for one.
 type Folder struct {
 	path  string // the final name as it was given
 	final string // absolute, links followed
@@ -276,9 +276,9 @@ func (f *Folder) Records() iter.Seq2[Record, error] {
 }
 
 // Finish closes the parts, joins them, writes summary.json and run.json, and gives the folder its final name. A result
-// that had the name is moved aside until the rename has succeeded, and then removed; what no run wrote in it stays, in
-// the folder that Kept names. After an error the temporary folder is still there, and Recover or another Finish may
-// follow.
+// that had the name is moved aside until the rename has succeeded. If it is of the same config, it is then removed, but
+// for what no run wrote in it; that, and the result of another config, stay in the folder that Kept names. After an
+// error the temporary folder is still there, and Recover or another Finish may follow.
 func (f *Folder) Finish(m *Manifest, s *Summary) error {
 	if err := f.closeParts(); err != nil {
 		return err
@@ -395,6 +395,10 @@ func (f *Folder) publish() error {
 	if aside == "" {
 		return nil
 	}
+	if old, err := readManifestFile(aside); err == nil && old.Run != f.run {
+		f.kept = aside
+		return nil
+	}
 	if err := removeResult(aside); err != nil {
 		f.kept = aside
 		return fmt.Errorf("the new result is in place; the one it replaced is left in %s: %w", aside, err)
@@ -443,7 +447,7 @@ func removeResult(dir string) error {
 	return nil
 }
 
-// Kept names the folder that holds what a replaced result had in it and no run wrote; "" where there is none.
+// Kept names the folder that holds what Finish did not remove of a result that had the name; "" where there is none.
 func (f *Folder) Kept() string { return f.kept }
 
 // Discard removes the temporary folder and all that is in it, for a run that failed before it had a result. After

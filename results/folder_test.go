@@ -75,7 +75,7 @@ func TestFolderFromCreateToFinish(t *testing.T) {
 	record(t, f, 1, 2)
 	record(t, f, 0, 1)
 	write(t, filepath.Join(f.Dir(), "throughput.svg"), "<svg/>")
-	m := &Manifest{Version: "1.0.0", Config: json.RawMessage(`{"seed":1}`), Seed: 1, Clock: "virtual", Host: Host{Go: "go1.26"}}
+	m := &Manifest{Version: "1.0.0", Config: json.RawMessage(`{"seed":1}`), Clock: "virtual", Host: Host{Go: "go1.26"}}
 	if err := f.Finish(m, exampleSummary()); err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +99,17 @@ func TestFolderFromCreateToFinish(t *testing.T) {
 	}
 	if got.Run != "abc" || got.Interrupted || got.Go != "go1.26" || !reflect.DeepEqual(got.Files, want) {
 		t.Errorf("run.json: %+v", got)
+	}
+	for _, at := range []string{path, filepath.Join(path, SummaryFile)} {
+		if s, err := LoadSummary(at); err != nil || !reflect.DeepEqual(s, exampleSummary()) {
+			t.Errorf("summary at %s: %+v, %v", at, s, err)
+		}
+	}
+	if m, s, err := Load(path); err != nil || m.Run != "abc" || s.Run != "0f3a" {
+		t.Errorf("loaded %+v, %+v, %v", m, s, err)
+	}
+	if _, _, err := Load(filepath.Join(path, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("loaded from nowhere: %v", err)
 	}
 	if left, _ := Partials(path); len(left) != 0 {
 		t.Errorf("temporary folders are left: %q", left)
@@ -228,6 +239,28 @@ func TestFinishReplacesAResult(t *testing.T) {
 	}
 	if got := list(t, path); len(got) != 3 {
 		t.Errorf("files %q, want three", got)
+	}
+}
+
+// A result of another config is never lost: it may have taken hours.
+func TestFinishKeepsAnotherConfigsResult(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	for i, run := range []string{"old", "new"} {
+		f := mustCreate(t, path, run)
+		record(t, f, 0, i+1)
+		if err := f.Finish(&Manifest{}, &Summary{Run: run}); err != nil {
+			t.Fatal(err)
+		}
+		if run == "old" {
+			continue
+		}
+		m, s, err := Load(f.Kept())
+		if err != nil || m.Run != "old" || s.Run != "old" || len(list(t, f.Kept())) != 3 {
+			t.Errorf("kept %q: %+v, %v", f.Kept(), m, err)
+		}
+	}
+	if m, _, err := Load(path); err != nil || m.Run != "new" {
+		t.Errorf("in place: %+v, %v", m, err)
 	}
 }
 
@@ -413,7 +446,8 @@ func TestManifestRoundTrip(t *testing.T) {
 		Config: json.RawMessage(`{"seed":1}`), Seed: 1, Clock: "wall", StartedAt: &at, Interrupted: true,
 		Host: Host{Commit: "c0ffee", Go: "go1.26", OS: "linux", Arch: "arm64", CPU: "EPYC", Cores: 2},
 		Workloads: []WorkloadRecord{{
-			Name: "gsm8k", Dataset: "embedded", Count: 200, Skips: []Skip{{"prompt < 4 tokens", 3}}, SHA256: "ab", Notes: []string{"x"},
+			Name: "gsm8k", Dataset: "embedded", Count: 200, Skips: []Skip{{"prompt < 4 tokens", 3}}, SHA256: "ab",
+			Notes: []string{"x"},
 		}},
 		Latency: []string{"a100: measured"}, Warnings: []string{}, Files: []string{},
 	}

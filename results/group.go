@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Group is the points that a table or a panel shows together: one workload, algorithm, pair and arrival process, and one
-// value of every swept key. What is left to vary is the system and the concurrency.
+// Group is the points that a table or a panel shows together: one workload, algorithm, pair and arrival process, and
+// one value of every swept key. What is left to vary is the system and the concurrency.
 type Group struct {
 	Workload, Algorithm, Pair, Arrival string
 	Axes                               Axes
@@ -148,15 +148,14 @@ func Systems(points []Point) []string {
 	return found
 }
 
-// Origin says where the figures of points come from, in words: "simulated, a100 step times". What differs between points
-// is left out.
+// Origin says where the figures of points come from, in words: "simulated, a100 step times". What differs between
+// points is left out.
 func Origin(points []Point) string {
-	source, latency := common(points, func(p *Point) string { return p.Source }), common(points, func(p *Point) string { return p.Latency })
 	var parts []string
-	if source != "" {
+	if source := common(points, func(p *Point) string { return p.Source }); source != "" {
 		parts = append(parts, source)
 	}
-	if latency != "" {
+	if latency := common(points, func(p *Point) string { return p.Latency }); latency != "" {
 		parts = append(parts, latency+" step times")
 	}
 	return strings.Join(parts, ", ")

@@ -3,6 +3,7 @@
 // summary.
 //
 // Read request.go (one request and its latencies), then summary.go (summary.json), manifest.go (run.json) and
-// folder.go (the life of an output folder). jsonl.go is the codec of requests.jsonl, compare.go pairs the points of
-// two systems.
+// folder.go (the life of an output folder; part.go writes its requests, recover.go takes it up after a kill, load.go
+// reads it). jsonl.go is the codec of requests.jsonl, encode.go and decode.go that of summary.json; compare.go pairs
+// the points of two systems, and group.go finds those that a table or a panel shows together.
 package results

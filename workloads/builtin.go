@@ -30,8 +30,8 @@ func builtins() []builtin {
 	}, {
 		name: "alpaca",
 		what: "Alpaca, 5,000 instructions with their inputs, and outputs (stanford_alpaca, CC BY-NC 4.0; lengths only)",
-		notes: []string{"prompts are the bare instruction and input; Alpaca's template would add 24-25 tokens, with an " +
-			"input 35-37 (measured)"},
+		notes: []string{"prompts are the bare instruction and input; Alpaca's template would add 24-25 tokens, with " +
+			"an input 35-37 (measured)"},
 	}, {
 		// The 30,731 conversations of sarathi-serve's trace were not taken: their prompts are whole histories of up to
 		// 8,000 tokens, counted with Llama 2's tokenizer only.

@@ -22,8 +22,8 @@ type choice struct {
 }
 
 // choose picks among the usable entries, without replacement: the first N of the source's order, or of a shuffle that
-// depends on the seed alone, so that a longer list begins with the shorter one. Warm-up requests are taken from the other
-// end. Where N is more than there are, the same order is gone through again; that is noted.
+// depends on the seed alone, so that a longer list begins with the shorter one. Warm-up requests are taken from the
+// other end. Where N is more than there are, the same order is gone through again; that is noted.
 func (s *Set) choose(usable []trace.Entry, hasArrivals bool, rules sampler, o Options) (*choice, error) {
 	c := &choice{timed: rules.ordered && hasArrivals}
 	if c.timed {
@@ -75,8 +75,8 @@ func (s *Set) nothingUsable() string {
 	for _, k := range s.Skipped {
 		why = append(why, fmt.Sprintf("%d: %s", k.Count, k.Reason))
 	}
-	return fmt.Sprintf("found no usable request among %d entries, wanted at least one (sampler %s left out %s)", s.Total,
-		s.Sampler, strings.Join(why, "; "))
+	return fmt.Sprintf("found no usable request among %d entries, wanted at least one (sampler %s left out %s)",
+		s.Total, s.Sampler, strings.Join(why, "; "))
 }
 
 // sortByArrival puts a replay in order; most traces are.

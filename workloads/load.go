@@ -9,8 +9,9 @@ import (
 	"github.com/trbench/trbench/workloads/trace"
 )
 
-// Load makes the list of a workload that needs no file: gsm8k, alpaca, sharegpt or fixed:PROMPT,OUTPUT. Case is ignored.
-// Errors are the caller's: an unknown name (with the nearest known one), a malformed one, options out of bounds.
+// Load makes the list of a workload that needs no file: gsm8k, alpaca, sharegpt or fixed:PROMPT,OUTPUT. Case is
+// ignored. Errors are the caller's: an unknown name (with the nearest known one), a malformed one, options out of
+// bounds.
 func Load(name string, o Options) (*Set, error) {
 	s, err := parseName(name)
 	if err != nil {

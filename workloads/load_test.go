@@ -92,7 +92,8 @@ func TestLoadErrors(t *testing.T) {
 		{"fixed:1,-2", Options{N: 1}, `workload "fixed:1,-2": found the output "-2", ` + bound},
 		{"fixed:1,2,3", Options{N: 1}, `workload "fixed:1,2,3": found the output "2,3", ` + bound},
 		{"fixed:1e3,2", Options{N: 1}, `workload "fixed:1e3,2": found the prompt "1e3", ` + bound},
-		{"fixed:1," + huge, Options{N: 1}, `workload "fixed:1,` + huge + `": found the output "` + huge + `", ` + bound},
+		{"fixed:1," + huge, Options{N: 1}, `workload "fixed:1,` + huge + `": found the output "` + huge + `", ` +
+			bound},
 		{"fixed:1,2", Options{}, "workload fixed:1,2: equal requests have no end: wanted a number of them"},
 		{"gsm8k", Options{N: -1}, "workload gsm8k: requests: found -1, wanted 0 to 10000000"},
 		{"gsm8k", Options{Warmup: 1e7 + 1}, "workload gsm8k: warm-up requests: found 10000001, wanted 0 to 10000000"},
@@ -101,8 +102,8 @@ func TestLoadErrors(t *testing.T) {
 		{"gsm8k", Options{Tokenizer: "qwen"}, `workload gsm8k: unknown tokenizer "qwen"; did you mean qwen25? ` +
 			`(known: llama31, qwen25)`},
 		{"gsm8k", Options{KeepText: true}, "workload gsm8k: it has token counts and no text: wanted a dataset file"},
-		{"gsm8k", Options{MaxPrompt: 3}, "workload gsm8k: found no usable request among 1319 entries, wanted at least one " +
-			"(sampler seeded left out 1319: prompt > 3 tokens)"},
+		{"gsm8k", Options{MaxPrompt: 3}, "workload gsm8k: found no usable request among 1319 entries, wanted at " +
+			"least one (sampler seeded left out 1319: prompt > 3 tokens)"},
 	} {
 		_, err := Load(c.name, c.o)
 		if err == nil || err.Error() != c.want {
@@ -241,8 +242,8 @@ type letters struct{}
 func (letters) Count(text string) int { return len(text) }
 
 func TestSamplers(t *testing.T) {
-	text := strings.NewReplacer("LONG", strings.Repeat("x", 1025), "LON", strings.Repeat("x", 1024)).Replace(conversations)
-	path := file(t, "chat.json", text)
+	long := strings.NewReplacer("LONG", strings.Repeat("x", 1025), "LON", strings.Repeat("x", 1024))
+	path := file(t, "chat.json", long.Replace(conversations))
 	pairs := func(s *Set) map[[2]int]int {
 		m := map[[2]int]int{}
 		for _, r := range s.Requests {
@@ -270,7 +271,8 @@ func TestSamplers(t *testing.T) {
 		Options{Sampler: "sglang", MaxTotal: 1029}, "sglang",
 		map[[2]int]int{{3, 4}: 1, {4, 3}: 1, {8, 8}: 1, {1025, 4}: 1},
 		map[string]int{
-			"fewer than 2 turns": 1, "prompt + output > 1029 tokens": 1, "prompt < 2 tokens": 1, "prompt of 0 tokens": 1,
+			"fewer than 2 turns": 1, "prompt + output > 1029 tokens": 1, "prompt < 2 tokens": 1,
+			"prompt of 0 tokens": 1,
 		},
 	}, {
 		Options{Sampler: "none"}, "none",
@@ -321,7 +323,8 @@ func TestNothingUsable(t *testing.T) {
 func TestLoadFileErrors(t *testing.T) {
 	dir := t.TempDir()
 	var e *DataError
-	if _, err := LoadFile(filepath.Join(dir, "none"), Options{}); !errors.As(err, &e) || !errors.Is(err, fs.ErrNotExist) {
+	_, err := LoadFile(filepath.Join(dir, "none"), Options{})
+	if !errors.As(err, &e) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
 	path := file(t, "a.csv", table(2))
@@ -450,7 +453,8 @@ func TestWriteCSV(t *testing.T) {
 
 func FuzzName(f *testing.F) {
 	for _, s := range []string{
-		"gsm8k", "fixed:512,512", "fixed:1,2,alpaca", "fixed:,", "FIXED : 3 , 4", "fixed:1,2,fixed:1,2", ",", "sharegpt:",
+		"gsm8k", "fixed:512,512", "fixed:1,2,alpaca", "fixed:,", "FIXED : 3 , 4", "fixed:1,2,fixed:1,2", ",",
+		"sharegpt:",
 	} {
 		f.Add(s)
 	}

@@ -21,8 +21,8 @@ type sampler struct {
 
 // samplers are the rules that exist.
 //
-//   - vllm: as vLLM's benchmarks prune ShareGPT (benchmark_serving.py, later is_valid_sequence): prompt and output of at
-//     least 4 tokens, a prompt of at most 1024 and both together of at most 2048; shuffled, then the first N.
+//   - vllm: as vLLM's benchmarks prune ShareGPT (benchmark_serving.py, later is_valid_sequence): prompt and output of
+//     at least 4 tokens, a prompt of at most 1024 and both together of at most 2048; shuffled, then the first N.
 //   - sglang: as SGLang's bench_serving (sample_sharegpt_requests): prompt and output of at least 2 tokens; a bound on
 //     both together only where one is given (its context length, here MaxTotal); shuffled, then the first N.
 //   - seeded: every possible request; shuffled, then the first N.

@@ -142,7 +142,7 @@ func (s *Subserver) row(f *former, h step.Handle, q *seq, feed int32) {
 	b.Feed = append(b.Feed, feed)
 	b.Sample = append(b.Sample, pos == q.n)
 	b.Since = append(b.Since, since)
-	if s.drafts {
+	if s.scores {
 		drafted := int32(0)
 		if q.flags&verify != 0 && pos == q.n {
 			drafted = q.n - q.committed

@@ -56,6 +56,15 @@ func (l *EventLog) Done(now clock.Instant, id step.RequestID) {
 	l.add(strconv.AppendInt(p, int64(id), 10))
 }
 
+// Failed logs a request that an error ended.
+func (l *EventLog) Failed(now clock.Instant, id step.RequestID) {
+	if l == nil {
+		return
+	}
+	p := append(l.stamp(now), " failed r"...)
+	l.add(strconv.AppendInt(p, int64(id), 10))
+}
+
 func (l *EventLog) stamp(now clock.Instant) []byte {
 	return strconv.AppendInt(l.buf[:0], int64(now), 10)
 }

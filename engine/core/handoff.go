@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
 )
 
@@ -38,6 +39,9 @@ func (s *Subserver) Receive(now clock.Instant, m *step.PeerReq) error {
 	q.shared, q.since = unshared, now
 	q.holders, q.from = m.Holders, m.From
 	q.flags = peer
+	if s.drafts {
+		s.theirs[m.Handle] = m.Loc - m.Committed
+	}
 	if m.Committed < m.Loc {
 		q.flags |= verify
 		q.kv = min(q.kv, m.Committed-1) // the first draft is scored at the token before it
@@ -65,10 +69,12 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 	s.busy = false
 	s.eff.reset()
 	b, self := &s.batch, s.cfg.Model
+	b.End = now
 	rows := b.Len()
 	routed := s.cfg.Router != nil
 	if routed {
-		s.route(res, rows)
+		s.moves.Resize(rows, s.drafts)
+		s.cfg.Router.Route(self, b, res, &s.moves)
 	}
 	to := s.moves.To
 	stop := res != nil && res.Stop != nil
@@ -78,7 +84,7 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 		q := &s.seqs[h]
 		q.kv = b.Pos[i]
 		if q.flags&cancel != 0 {
-			s.finish(h, q, Cancelled)
+			s.finish(h, q, Done{Handle: h, Status: Cancelled})
 			continue
 		}
 		if !b.Sample[i] {
@@ -90,7 +96,7 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 		if routed {
 			dest = to[i]
 		}
-		if dest == self && !s.drafts {
+		if dest == self && !s.scores {
 			// The common row: one token, sampled, committed, and the request stays.
 			q.n++
 			q.committed++
@@ -100,24 +106,32 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 				stay++
 				continue
 			}
-			s.finish(h, q, Completed)
+			s.finish(h, q, Done{Handle: h})
 			continue
 		}
-		own := s.sampled(i, q)
-		if dest != self {
-			s.rollback(q, s.cfg.Router.Send(b, i, dest), &own)
+		var end error
+		if s.drafts {
+			end = s.moves.End[i]
 		}
+		if end != nil && end != route.ErrEnd {
+			s.finish(h, q, Done{h, Failed, end})
+			continue
+		}
+		drop := s.keep(i, h, q, dest)
 		if !(s.drafts && s.moves.Draft[i]) && q.committed < q.n {
-			new := min(q.n, q.end) - q.committed
-			q.committed = min(q.n, q.end)
-			q.n = q.committed
-			commits = append(commits, Commit{h, new, min(own, new)})
-			if q.committed == q.end || stop && res.Stop[i] && own > 0 {
-				s.finish(h, q, Completed)
+			c := s.commit(h, q)
+			commits = append(commits, c)
+			if q.committed == q.end || stop && res.Stop[i] && drop == 0 {
+				s.finish(h, q, Done{Handle: h})
 				continue
 			}
 		}
+		if end != nil {
+			s.finish(h, q, Done{Handle: h})
+			continue
+		}
 		if dest == self {
+			q.kv = min(q.kv, q.n-1) // a rollback may leave nothing to feed
 			s.run[stay] = h
 			stay++
 			continue
@@ -133,53 +147,59 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 	return &s.eff, nil
 }
 
-// route asks the router about the batch in flight.
-func (s *Subserver) route(res *step.Result, rows int) {
-	if cap(s.moves.To) < rows {
-		s.moves.To = make([]step.ModelID, rows, 2*rows)
+// keep adds row i's new token to q. Where the row verified drafts, only those accepted stay before it; then what the
+// router drops is taken back, never a committed token.
+func (s *Subserver) keep(i int, h step.Handle, q *seq, dest step.ModelID) (drop int32) {
+	if drafted := q.n - q.committed; q.flags&verify != 0 {
+		q.flags &^= verify
 		if s.drafts {
-			s.moves.Draft, s.moves.Accept = make([]bool, rows, 2*rows), make([]int32, rows, 2*rows)
+			accept := max(0, min(s.moves.Accept[i], drafted))
+			s.cut(q, q.committed+accept)
+			s.theirs[h] = accept
 		}
 	}
-	s.moves.To = s.moves.To[:rows]
-	if s.drafts {
-		s.moves.Draft, s.moves.Accept = s.moves.Draft[:rows], s.moves.Accept[:rows]
-		clear(s.moves.Draft)
-		clear(s.moves.Accept)
-	}
-	s.cfg.Router.Route(s.cfg.Model, &s.batch, res, &s.moves)
-}
-
-// sampled adds row i's new token to q and, where the row verified drafts, keeps only those accepted. It returns how
-// many uncommitted tokens this model has sampled itself.
-func (s *Subserver) sampled(i int, q *seq) (own int32) {
-	if drafted := q.n - q.committed; q.flags&verify != 0 && drafted > 0 {
-		accept := max(0, min(s.moves.Accept[i], drafted))
-		s.cut(q, q.committed+accept)
-		own = 0
-	} else {
-		own = drafted
-	}
-	q.flags &^= verify
 	q.n++
-	return own + 1
-}
-
-// rollback takes drop tokens back from the end of q: never a committed one.
-func (s *Subserver) rollback(q *seq, drop int32, own *int32) {
-	if drop <= 0 {
-		return
+	switch {
+	case dest != s.cfg.Model:
+		drop = s.cfg.Router.Send(&s.batch, i, dest)
+	case s.drafts:
+		drop = s.moves.Drop[i]
 	}
-	drop = min(drop, q.n-q.committed)
-	s.cut(q, q.n-drop)
-	*own = max(0, *own-drop)
+	if drop > 0 {
+		drop = min(drop, q.n-q.committed)
+		s.cut(q, q.n-drop)
+		if s.drafts {
+			s.theirs[h] = min(s.theirs[h], q.n-q.committed)
+		}
+	}
+	return drop
 }
 
-// cut shortens q to n tokens. KV beyond them is stale; a peer agrees with no more than n of them.
+// commit makes all tokens of q committed, up to its end.
+func (s *Subserver) commit(h step.Handle, q *seq) Commit {
+	new := min(q.n, q.end) - q.committed
+	q.committed += new
+	q.n = q.committed
+	own := new
+	if s.drafts {
+		own = max(0, new-s.theirs[h])
+		s.theirs[h] = 0
+	}
+	return Commit{h, new, own}
+}
+
+// cut shortens q to n tokens. KV beyond them is stale, and its blocks are free again; a peer agrees with no more than n
+// of them.
 func (s *Subserver) cut(q *seq, n int32) {
 	q.n = n
-	q.kv = min(q.kv, n)
 	q.shared = min(q.shared, n)
+	if q.kv > n {
+		q.kv = n
+		if need := s.pool.Blocks(n); need < q.blocks {
+			s.pool.Give(q.blocks - need)
+			q.blocks = need
+		}
+	}
 }
 
 // send hands q over to peer dest: it stays here as pending with its KV, or, on a server with a prefix cache, as that

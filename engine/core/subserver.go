@@ -33,6 +33,9 @@ type Request struct {
 	// Shared is how many of the known tokens this server has seen under the same handle before and may still hold in its
 	// prefix cache; only a server that retains KV reads it.
 	Shared int32
+	// Verify is how many of the known tokens, at their end, are drafts to score in one pass; Max then counts from before
+	// them. 0 unless Config.Verifies or the router drafts.
+	Verify int32
 }
 
 // Retain says what a subserver keeps of a request that is not running here.
@@ -60,6 +63,9 @@ type Config struct {
 	Router route.Router
 	// DraftTokens bounds the uncommitted tokens a request carries; room for them is part of its KV need.
 	DraftTokens int32
+	// Verifies says that requests may come with drafts to score, though the router drafts none or there is none: the
+	// server keeps them all, and its caller decides.
+	Verifies bool
 }
 
 // DefaultBlockTokens is vLLM's and SGLang's usual page size.
@@ -131,6 +137,8 @@ const (
 	Completed Status = iota
 	// Cancelled was given up by its client.
 	Cancelled
+	// Failed was ended by an error of its routing program.
+	Failed
 )
 
 // Commit is tokens committed to one request by one step.
@@ -144,6 +152,7 @@ type Commit struct {
 type Done struct {
 	Handle step.Handle
 	Status Status
+	Err    error // what failed it; nil unless Status is Failed
 }
 
 // Effects is what a completed step asks of the driver. The Subserver owns it and reuses it at its next Complete or
@@ -179,7 +188,9 @@ type Subserver struct {
 	need   int32         // B(N) for the current N
 	stayed clock.Instant // when run[:cont] became available
 	busy   bool
-	drafts bool
+	drafts bool    // the router drafts
+	scores bool    // rows may bring drafts to score
+	theirs []int32 // by handle: uncommitted tokens that peers sampled; they stand before this model's. nil unless drafts
 	batch  step.Batch
 	moves  route.Moves
 	eff    Effects
@@ -199,9 +210,11 @@ func New(c Config) *Subserver {
 	}
 	s := &Subserver{cfg: c, pool: kv.NewPool(c.KVBlocks, c.BlockTokens), kept: kv.NewRetained()}
 	s.batch.Model = c.Model
+	s.batch.Want, s.batch.TopK = route.Reads(c.Router)
 	if d, ok := c.Router.(route.Drafter); ok {
 		s.drafts = d.Drafts()
 	}
+	s.scores = s.drafts || c.Verifies
 	s.setActive(0)
 	return s
 }
@@ -226,7 +239,12 @@ func (s *Subserver) Submit(now clock.Instant, r Request) error {
 		return fmt.Errorf("subserver %d: request %d: want a prompt and an output of at least one token, got %d and %d",
 			s.cfg.Model, r.ID, r.Prompt, r.Max)
 	}
-	need := int64(r.Prompt) + int64(r.Max) + int64(s.cfg.DraftTokens)
+	if r.Verify < 0 || r.Verify >= r.Prompt || r.Verify > 0 && !s.scores {
+		return fmt.Errorf("subserver %d: request %d: %w: %d drafts to verify among %d known tokens", s.cfg.Model, r.ID, ErrOrder,
+			r.Verify, r.Prompt)
+	}
+	committed := r.Prompt - r.Verify
+	need := int64(committed) + int64(r.Max) + int64(s.cfg.DraftTokens)
 	if room := int64(s.pool.Total()) * int64(s.cfg.BlockTokens); need > room {
 		return fmt.Errorf("subserver %d: request %d: %w: prompt %d + output %d = %d tokens, room for %d",
 			s.cfg.Model, r.ID, ErrTooLong, r.Prompt, r.Max, need, room)
@@ -236,8 +254,15 @@ func (s *Subserver) Submit(now clock.Instant, r Request) error {
 		return fmt.Errorf("subserver %d: request %d: %w: submitted while it is here", s.cfg.Model, r.ID, ErrOrder)
 	}
 	*q = seq{
-		n: r.Prompt, committed: r.Prompt, end: r.Prompt + r.Max, shared: unshared,
+		n: r.Prompt, committed: committed, end: committed + r.Max, shared: unshared,
 		kv: s.cacheHit(q, r), blocks: q.blocks, since: now, id: r.ID, from: s.cfg.Model, state: waiting,
+	}
+	if r.Verify > 0 {
+		q.flags |= verify
+		q.kv = min(q.kv, committed-1) // the first draft is scored at the token before it
+	}
+	if s.drafts {
+		s.theirs[r.Handle] = r.Verify
 	}
 	s.wait.insert(s.seqs, r.Handle)
 	return nil
@@ -274,7 +299,7 @@ func (s *Subserver) Cancel(now clock.Instant, h step.Handle) *Effects {
 	default:
 		return &s.eff
 	}
-	s.finish(h, q, Cancelled)
+	s.finish(h, q, Done{Handle: h, Status: Cancelled})
 	return &s.eff
 }
 
@@ -299,6 +324,9 @@ func (s *Subserver) available() int { return len(s.run) + s.wait.len() }
 func (s *Subserver) at(h step.Handle) *seq {
 	for int(h) >= len(s.seqs) {
 		s.seqs = append(s.seqs, seq{})
+		if s.drafts {
+			s.theirs = append(s.theirs, 0)
+		}
 	}
 	return &s.seqs[h]
 }
@@ -321,13 +349,13 @@ func (s *Subserver) removeRun(i int) {
 }
 
 // finish ends a request here, tells the peers that hold state of it, and lets go of its KV. It is in no queue any more.
-func (s *Subserver) finish(h step.Handle, q *seq, st Status) {
+func (s *Subserver) finish(h step.Handle, q *seq, d Done) {
 	for p, j := q.holders, step.ModelID(0); p != 0; p, j = p>>1, j+1 {
 		if p&1 != 0 && j != s.cfg.Model {
 			s.eff.Send = append(s.eff.Send, step.PeerReq{Handle: h, ID: q.id, From: s.cfg.Model, To: j, Kind: step.Finished})
 		}
 	}
-	s.eff.Done = append(s.eff.Done, Done{h, st})
+	s.eff.Done = append(s.eff.Done, d)
 	s.leave(h, q)
 }
 

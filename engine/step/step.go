@@ -52,7 +52,11 @@ type Batch struct {
 	Sample []bool
 	Since  []clock.Instant // when a resumed row became available here; Fresh if it did not come from a peer
 	Shape  Shape
-	Step   int64 // steps this subserver has started before
+	Step   int64         // steps this subserver has started before
+	End    clock.Instant // when the step ended; set before it is routed
+	// Want are the optional columns that the router reads, TopK the candidates a row where Top is one of them.
+	Want Columns
+	TopK int
 }
 
 // Fresh marks a row that was not handed over since its last step.
@@ -62,15 +66,29 @@ const Fresh clock.Instant = -1
 func (b *Batch) Len() int { return len(b.Handle) }
 
 // Result is what a backend reports for a step, as columns over the batch's rows; only rows with Sample set are read.
+// The columns after Stop are nil unless Batch.Want asks for them. All of them describe the sampling model's distribution
+// at the sampled token's position.
 type Result struct {
 	// Signal is the router's score for the sampled token, in the unit that the routing algorithm names.
 	Signal []float64
-	// Accept is how many of the drafted tokens a verifying row keeps; read where Batch.Verify > 0.
+	// Accept is how many of the drafted tokens a verifying row keeps by the rule of speculative sampling: the leading
+	// ones that are kept; read where Batch.Verify > 0.
 	Accept []int32
-	// Token is the sampled token's id; nil where only time is simulated.
+	// Token is the sampled token's id; nil where only time is simulated. In a verifying row it follows the drafts that
+	// Accept keeps, or, if Drafts is wanted, all drafts: DraftScore.Instead then has the others.
 	Token []int32
 	// Stop says that the sampled token ends the request before its limit; nil where lengths are forced.
 	Stop []bool
+
+	Entropy    []float64 // nats
+	Normalised []float64 // entropy over its maximum, ln V for a vocabulary of V; in [0, 1]
+	Confidence []float64 // largest probability
+	Margin     []float64 // largest less second largest probability
+	// Top holds Batch.TopK candidates a row, likeliest first.
+	Top []Candidate
+	// Drafts holds a score for each drafted token of each verifying row, in the order of the rows: Batch.Verify[i] of
+	// them for row i.
+	Drafts []DraftScore
 }
 
 // PeerKind says what a peer message means.

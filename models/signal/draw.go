@@ -1,10 +1,12 @@
-// Package signal makes what a router sees per token in a simulation: a score whose rule fires at a wanted rate,
-// independent over the tokens or in bursts.
+// Package signal makes what a router sees per token in a simulation: a score whose rule fires at a wanted rate
+// (independent over the tokens, in bursts, or in phases), the fate of drafted tokens, or all of it as recorded from a
+// real pair of models.
 //
 // Every draw is counter-based: it depends on (seed, request, position, model, purpose) and on nothing else, so two
 // systems, two policies and two engines that run the same requests see the same draws, and comparisons are paired.
 //
-// Read draw.go (the draws), rule.go (what fires), then source.go (the models of a signal).
+// Read draw.go (the draws), rule.go (what fires), source.go (the models of a signal), report.go (the columns beyond the
+// one score), acceptance.go (drafts), then trace.go and replay.go (recorded signals).
 package signal
 
 import "github.com/trbench/trbench/engine/step"
@@ -17,8 +19,14 @@ const (
 	Route Purpose = iota
 	// Burst is the draw that moves a two-state signal from one position to the next.
 	Burst
-	// Acceptance is the draw that accepts or rejects a drafted token.
-	Acceptance
+	// Accepted is the draw that accepts or rejects a drafted token.
+	Accepted
+	// Agreed is the draw behind the two models' agreement on a token.
+	Agreed
+	// Asked is the draw behind the score of a prompt.
+	Asked
+	// Programmed is a draw that a routing program asks for.
+	Programmed
 )
 
 const weyl = 0x9e3779b97f4a7c15 // 2^64 / golden ratio, odd: the increment of splitmix64

@@ -1,12 +1,58 @@
 package signal
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/trbench/trbench/engine/step"
+)
+
+// Score says which number a rule reads.
+type Score uint8
+
+const (
+	// External is the score of a router beside the models, step.Result.Signal.
+	External Score = iota
+	// Entropy is the sampling model's, nats.
+	Entropy
+	// Normalised is that entropy over ln V, V the vocabulary.
+	Normalised
+	// Confidence is the sampling model's largest probability.
+	Confidence
+	// Margin is its largest less its second largest probability.
+	Margin
+	// DraftGain is, for each drafted token, how much surer the verifying model is than the drafting one: max p - max q.
+	DraftGain
+	// DraftGainRatio is DraftGain over the total variation distance between the two.
+	DraftGainRatio
+	// DraftLoss is, for each drafted token, -ln p of it under the verifying model, nats.
+	DraftLoss
+	// Prompt is the external router's score of the prompt, known before the first step.
+	Prompt
+)
+
+// Columns are the optional columns of a result that hold the score.
+func (s Score) Columns() step.Columns {
+	switch s {
+	case Entropy:
+		return step.Entropy
+	case Normalised:
+		return step.Normalised
+	case Confidence:
+		return step.Confidence
+	case Margin:
+		return step.Margin
+	case DraftGain, DraftGainRatio, DraftLoss:
+		return step.Drafts
+	}
+	return 0
+}
 
 // Rule is when a router acts on a model's score: the score lies beyond Threshold, above it or below it.
 //
 // The zero Rule never fires and reads no score.
 type Rule struct {
 	Name      string  // what the score is, with its unit: "normalised entropy"
+	Score     Score   // where it is found
 	Threshold float64 // the score at which the rule starts to fire
 	Lo, Hi    float64 // the score's range; Lo < Threshold < Hi
 	Above     bool    // fires for scores > Threshold; otherwise for scores < Threshold

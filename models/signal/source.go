@@ -9,8 +9,30 @@ import (
 
 // Source fills in what the router sees for each row of a step.
 type Source interface {
-	// Fill writes one score a row into dst, len(dst) >= b.Len(). It leaves dst alone where the model has no rule.
+	// Fill writes one score a row into dst, len(dst) >= b.Len(). It leaves dst alone where the model has no rule on an
+	// external score.
 	Fill(b *step.Batch, dst []float64)
+}
+
+// Reporter is a source that knows more than one score a row. The sources of this package are reporters.
+type Reporter interface {
+	Source
+	// Report fills in res.Signal, len(res.Signal) >= b.Len(), res.Accept of rows that verify, likewise long, and the
+	// columns that b.Want asks for.
+	Report(b *step.Batch, res *step.Result)
+}
+
+// Admitter is a source that needs to hear of a request before its first step. The sources of this package do where
+// they depend on how far a request is.
+type Admitter interface {
+	// Admit takes a request and its prompt's length, and returns the external router's score of the prompt.
+	Admit(h step.Handle, id step.RequestID, prompt int32) float64
+}
+
+// Judge is a source that knows when two models agree.
+type Judge interface {
+	// Agrees says whether the smallest model's likeliest token at output position out is the largest model's too.
+	Agrees(id step.RequestID, out int32) bool
 }
 
 // Config describes a signal.
@@ -20,6 +42,10 @@ type Config struct {
 	Rates []float64 // by model: the probability that its rule fires; in [0, 1]
 	// Correlation of one token's firing with the next one's, in [0, 1): 0 is iid.
 	Correlation float64
+	// Phases vary the rates over the output; nil is constant.
+	Phases []Phase
+	// Acceptance says what becomes of drafts; the zero value is the recorded pair's.
+	Acceptance Acceptance
 }
 
 // RecordedCorrelation is the correlation of neighbouring tokens in a recorded R2R trace (2,571 tokens of one AIME
@@ -41,59 +67,126 @@ func (c *Config) valid() error {
 	if !(c.Correlation >= 0 && c.Correlation < 1) {
 		return fmt.Errorf("signal: correlation %g is not in [0, 1)", c.Correlation)
 	}
-	return nil
+	if err := validPhases(c.Phases); err != nil {
+		return fmt.Errorf("signal: %w", err)
+	}
+	return c.Acceptance.valid()
 }
 
-// New returns a source: iid draws, or a two-state chain over the positions where Correlation > 0.
+// New returns a source: iid draws, or a two-state chain over the positions where Correlation > 0, at rates that follow
+// Phases.
 func New(c Config) (Source, error) {
 	if err := c.valid(); err != nil {
 		return nil, err
 	}
-	s := iid{seed: c.Seed, models: make([]modelScale, len(c.Rules))}
+	d := &drawn{seed: c.Seed, models: make([]model, len(c.Rules)), phases: c.Phases, correlation: c.Correlation}
 	for i, r := range c.Rules {
-		s.models[i] = modelScale{used: r.Used(), chained: r.Used() && !r.Uniform, scale: newScale(r, c.Rates[i])}
+		m := &d.models[i]
+		m.rule, m.used = r, r.Used()
+		m.chained = m.used && !r.Uniform && c.Correlation > 0
+		for _, f := range factors(c.Phases) {
+			m.scales = append(m.scales, newScale(r, min(1, c.Rates[i]*f)))
+		}
+		m.scale = m.scales[0]
+		m.external = m.used && r.Score == External
 	}
-	if c.Correlation == 0 {
-		return &s, nil
-	}
-	return &bursty{iid: s, correlation: c.Correlation}, nil
+	d.accept = newAcceptor(c.Acceptance, c.Seed)
+	d.iid = c.Correlation == 0 && len(c.Phases) == 0
+	return d, nil
 }
 
-type modelScale struct {
-	used    bool
-	chained bool // fires by the chain when the signal is bursty; a uniform draw never does
+// drawn is a signal made of random draws.
+type drawn struct {
+	seed        uint64
+	models      []model
+	phases      []Phase
+	correlation float64
+	iid         bool // every score on its own: a rule fires with its rate, whatever happened before, wherever it is
+	accept      acceptor
+	prompts     []int32 // by handle
+	chains      []chain // by handle
+}
+
+// model is how one model's score is drawn.
+type model struct {
+	rule     Rule
+	used     bool
+	external bool // the rule is on the score that Fill writes
+	chained  bool // fires by the chain; a uniform draw never does
 	scale
+	scales []scale // by phase
 }
 
-// iid draws every score on its own: a rule fires with its rate, whatever happened before.
-type iid struct {
-	seed   uint64
-	models []modelScale
-}
-
-func (s *iid) Fill(b *step.Batch, dst []float64) {
-	m := &s.models[b.Model]
-	if !m.used {
+// Fill implements Source.
+func (d *drawn) Fill(b *step.Batch, dst []float64) {
+	m := &d.models[b.Model]
+	if !m.external {
 		return
 	}
 	id := b.ID
 	pos, dst := b.Pos[:len(id)], dst[:len(id)]
+	if d.iid {
+		for i := range id {
+			dst[i] = m.at(Float64(Key(d.seed, id[i]), pos[i], b.Model, Route))
+		}
+		return
+	}
 	for i := range id {
-		dst[i] = m.at(Float64(Key(s.seed, id[i]), pos[i], b.Model, Route))
+		u, s := d.draw(m, b.Handle[i], id[i], pos[i], b.Model)
+		dst[i] = s.at(u)
 	}
 }
 
-// bursty fires in runs: whether the rule fires at one position is a two-state Markov chain over the positions of a
-// sequence, with the rate as its stationary probability and Correlation as its second eigenvalue:
-// P(1->1) = r + c (1 - r), P(0->1) = r (1 - c). The chain belongs to the sequence: it does not depend on which system
-// or model asks.
-type bursty struct {
-	iid
-	correlation float64
-	live        []chain // by handle
+// Admit implements Admitter.
+func (d *drawn) Admit(h step.Handle, id step.RequestID, prompt int32) float64 {
+	d.prompts = admit(d.prompts, h, prompt)
+	u := Float64(Key(d.seed, id), prompt, 0, Asked)
+	for i := range d.models {
+		if m := &d.models[i]; m.used && m.rule.Score == Prompt {
+			return m.at(u)
+		}
+	}
+	return u
 }
 
-// chain is how far one sequence's chain has been drawn.
+// admit notes a prompt's length under its handle.
+func admit(prompts []int32, h step.Handle, prompt int32) []int32 {
+	for int(h) >= len(prompts) {
+		prompts = append(prompts, 0)
+	}
+	prompts[h] = prompt
+	return prompts
+}
+
+// out is the output position of a token at pos of the sequence.
+func out(prompts []int32, h step.Handle, pos int32) int32 {
+	if int(h) >= len(prompts) {
+		return pos
+	}
+	return max(0, pos-prompts[h])
+}
+
+// draw is the uniform draw behind a score, low where the rule fires, and the scale that makes a score of it.
+func (d *drawn) draw(m *model, h step.Handle, id step.RequestID, pos int32, at step.ModelID) (float64, *scale) {
+	key := Key(d.seed, id)
+	u := Float64(key, pos, at, Route)
+	s := &m.scale
+	if len(d.phases) > 0 {
+		s = &m.scales[phase(d.phases, out(d.prompts, h, pos))]
+	}
+	if !m.chained {
+		return u, s
+	}
+	if d.fires(m, h, id, key, pos, at) {
+		return u * s.rate, s
+	}
+	return math.Min(s.rate+u*(1-s.rate), math.Nextafter(1, 0)), s
+}
+
+// chain is how far one sequence's chain has been drawn. A bursty signal fires in runs: whether the rule fires at one
+// position is a two-state Markov chain over the positions of a sequence, with the rate as its stationary probability and
+// Correlation as its second eigenvalue: P(1->1) = r + c (1 - r), P(0->1) = r (1 - c). The chain belongs to the sequence:
+// it does not depend on which system or model asks.
 type chain struct {
 	id    step.RequestID
 	model step.ModelID
@@ -102,45 +195,30 @@ type chain struct {
 	pos   int32
 }
 
-func (s *bursty) Fill(b *step.Batch, dst []float64) {
-	m := &s.models[b.Model]
-	if !m.used {
-		return
-	}
-	if !m.chained {
-		s.iid.Fill(b, dst)
-		return
-	}
-	for i, id := range b.ID {
-		key := Key(s.seed, id)
-		u := Float64(key, b.Pos[i], b.Model, Route)
-		if s.fires(b.Handle[i], id, key, b.Pos[i], b.Model, m.rate) {
-			u *= m.rate
-		} else {
-			u = math.Min(m.rate+u*(1-m.rate), math.Nextafter(1, 0))
-		}
-		dst[i] = m.at(u)
-	}
-}
-
 // fires draws the chain on to pos. The chain restarts every renewal positions from its stationary law, so that a
 // rollback or a late first look costs a bounded number of draws.
-func (s *bursty) fires(h step.Handle, id step.RequestID, key uint64, pos int32, m step.ModelID, rate float64) bool {
-	for int(h) >= len(s.live) {
-		s.live = append(s.live, chain{})
+func (d *drawn) fires(m *model, h step.Handle, id step.RequestID, key uint64, pos int32, at step.ModelID) bool {
+	for int(h) >= len(d.chains) {
+		d.chains = append(d.chains, chain{})
 	}
-	c := &s.live[h]
+	rate := func(pos int32) float64 {
+		if len(d.phases) == 0 {
+			return m.rate
+		}
+		return m.scales[phase(d.phases, out(d.prompts, h, pos))].rate
+	}
+	c := &d.chains[h]
 	start := pos - pos%renewal
-	if !c.valid || c.id != id || c.model != m || c.pos > pos || c.pos < start {
-		*c = chain{id: id, model: m, valid: true, pos: start, fires: Float64(key, start, m, Burst) < rate}
+	if !c.valid || c.id != id || c.model != at || c.pos > pos || c.pos < start {
+		*c = chain{id: id, model: at, valid: true, pos: start, fires: Float64(key, start, at, Burst) < rate(start)}
 	}
 	for c.pos < pos {
 		c.pos++
-		p := rate * (1 - s.correlation)
+		p := rate(c.pos) * (1 - d.correlation)
 		if c.fires {
-			p += s.correlation
+			p += d.correlation
 		}
-		c.fires = Float64(key, c.pos, m, Burst) < p
+		c.fires = Float64(key, c.pos, at, Burst) < p
 	}
 	return c.fires
 }

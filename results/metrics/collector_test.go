@@ -100,6 +100,18 @@ func TestOnlyFinishedMeasuredRequestsEnterTheFigures(t *testing.T) {
 	}
 }
 
+// A client that fell behind: TTFT counts from the schedule, its variant from the sending.
+func TestLateClient(t *testing.T) {
+	c := NewCollector(Config{})
+	r := request(10*ms, 50*ms, 50*ms, 1)
+	r.Sent = 35 * ms
+	c.Add(r)
+	p := c.Summarise(results.Point{})
+	if p.TTFT.Mean != 40 || p.TTFTFromSend.Mean != 15 {
+		t.Errorf("TTFT %v, from send %v, want 40 and 15", p.TTFT.Mean, p.TTFTFromSend.Mean)
+	}
+}
+
 func TestSummariseOfNothing(t *testing.T) {
 	got := NewCollector(Config{Concurrency: 4, SLO: SLO{TTFT: 1}}).Summarise(results.Point{System: "s"})
 	if want := (results.Point{System: "s"}); !reflect.DeepEqual(got, want) {

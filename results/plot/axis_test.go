@@ -90,7 +90,8 @@ func TestPlace(t *testing.T) {
 
 func TestValueLabel(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0.00", 6.018: "6.02", 97.62: "97.6", 254.2: "254", 1071.4: "1,071", 1234567: "1,234,567", -1234: "-1,234", -123: "-123",
+		0: "0.00", 6.018: "6.02", 97.62: "97.6", 254.2: "254", 1071.4: "1,071", 1234567: "1,234,567",
+		-1234: "-1,234", -123: "-123",
 	} {
 		if got := valueLabel(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
@@ -102,7 +103,9 @@ func TestValueLabel(t *testing.T) {
 func TestLooks(t *testing.T) {
 	usual := systemLooks[:]
 	for _, systems := range [][]string{
-		append(slices.Clone(usual), "mine"), {"a", "b", "c", "d", "e", "f", "g", "h"}, {"tokenrouter", "mine", "yours", "large-only"},
+		append(slices.Clone(usual), "mine"),
+		{"a", "b", "c", "d", "e", "f", "g", "h"},
+		{"tokenrouter", "mine", "yours", "large-only"},
 	} {
 		var seen []look
 		for _, s := range systems {

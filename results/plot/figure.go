@@ -168,7 +168,7 @@ func (f *Figure) entry(c draw.Canvas, system string, x, baseline vg.Length) {
 	}
 	c.StrokeLine2(stroke, x, y, x+sample, y)
 	if !f.dashed {
-		c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: vg.Points(3.3), Shape: l.glyph}, vg.Point{X: x + sample/2, Y: y})
+		c.DrawGlyphNoClip(l.point(), vg.Point{X: x + sample/2, Y: y})
 	}
 	c.FillText(legendStyle, vg.Point{X: x + sample + 5, Y: baseline}, printable(system))
 }

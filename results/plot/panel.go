@@ -122,8 +122,7 @@ func (p *panel) addCurves(g *plot.Plot, systems []string) (left int) {
 			g.Add(line)
 			continue
 		}
-		style := draw.GlyphStyle{Color: l.color, Radius: vg.Points(3.3), Shape: l.glyph}
-		g.Add(line, &plotter.Scatter{XYs: points, GlyphStyle: style})
+		g.Add(line, &plotter.Scatter{XYs: points, GlyphStyle: l.point()})
 		if labels != nil {
 			g.Add(tags(points, labels, l))
 		}

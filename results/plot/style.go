@@ -16,12 +16,17 @@ import (
 	"github.com/trbench/trbench/results"
 )
 
-// look is how one system is drawn, everywhere: a colour, a glyph, so that no one needs to tell colours apart, and dashes
-// where there are no glyphs.
+// look is how one system is drawn, everywhere: a colour, a glyph, so that no one needs to tell colours apart, and
+// dashes where there are no glyphs.
 type look struct {
 	color  color.Color
 	glyph  draw.GlyphDrawer
 	dashes []vg.Length
+}
+
+// point is the style of a value on a line.
+func (l look) point() draw.GlyphStyle {
+	return draw.GlyphStyle{Color: l.color, Radius: vg.Points(3.3), Shape: l.glyph}
 }
 
 // looks is the palette of Okabe and Ito, which colour-blind readers can tell apart, in the order in which systems that
@@ -113,7 +118,8 @@ type invertedGlyph struct{}
 // DrawGlyph implements draw.GlyphDrawer.
 func (invertedGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
 	r := s.Radius * 1.15
-	fill(c, s.Color, vg.Point{X: at.X, Y: at.Y - r}, vg.Point{X: at.X + r, Y: at.Y + r*0.75}, vg.Point{X: at.X - r, Y: at.Y + r*0.75})
+	fill(c, s.Color, vg.Point{X: at.X, Y: at.Y - r}, vg.Point{X: at.X + r, Y: at.Y + r*0.75},
+		vg.Point{X: at.X - r, Y: at.Y + r*0.75})
 }
 
 // diamondGlyph is a filled square on its tip.
@@ -122,7 +128,8 @@ type diamondGlyph struct{}
 // DrawGlyph implements draw.GlyphDrawer.
 func (diamondGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
 	r := s.Radius * 1.2
-	fill(c, s.Color, vg.Point{X: at.X, Y: at.Y - r}, vg.Point{X: at.X + r, Y: at.Y}, vg.Point{X: at.X, Y: at.Y + r}, vg.Point{X: at.X - r, Y: at.Y})
+	fill(c, s.Color, vg.Point{X: at.X, Y: at.Y - r}, vg.Point{X: at.X + r, Y: at.Y},
+		vg.Point{X: at.X, Y: at.Y + r}, vg.Point{X: at.X - r, Y: at.Y})
 }
 
 func fill(c *draw.Canvas, col color.Color, corners ...vg.Point) {

@@ -16,7 +16,8 @@ const (
 	termBar   = 40
 )
 
-// Term draws the output of every point as bars of text, a block a group and concurrency, in lines of at most 80 columns.
+// Term draws the output of every point as bars of text, a block a group and concurrency, in lines of at most 80
+// columns.
 func Term(w io.Writer, s *results.Summary) error {
 	var b strings.Builder
 	groups := results.Groups(s.Points)

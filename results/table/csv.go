@@ -110,8 +110,8 @@ func csvColumns(points []results.Point) []column {
 	return columns
 }
 
-// quantilesOf lists the percentiles that a distribution has in any point; the usual ones where no point has any, so that
-// the columns of two runs agree.
+// quantilesOf lists the usual percentiles, so that the columns of two runs agree, and those that a distribution has in
+// any point.
 func quantilesOf(points []results.Point, of func(*results.Point) *results.Dist) []float64 {
 	found := []float64{50, 90, 99}
 	for i := range points {

@@ -54,7 +54,8 @@ func TestTablesOnly(t *testing.T) {
 			t.Errorf("%q is there", word)
 		}
 	}
-	if !strings.HasPrefix(got.String(), "gsm8k: r2r on llama3-8b-70b, closed loop\n") || !strings.Contains(got.String(), "\n\nsharegpt") {
+	if !strings.HasPrefix(got.String(), "gsm8k: r2r on llama3-8b-70b, closed loop\n") ||
+		!strings.Contains(got.String(), "\n\nsharegpt") {
 		t.Errorf("got\n%s", got.String())
 	}
 }
@@ -150,7 +151,10 @@ func TestCSVIsExact(t *testing.T) {
 
 func TestCSVOfASweep(t *testing.T) {
 	s := &results.Summary{Points: []results.Point{
-		{System: "a", Axes: results.Axes{{Key: "switch_rate", Value: "0.1"}}, TPOT: &results.Dist{Quantiles: []results.Quantile{{P: 99.9, Value: 3}}}},
+		{
+			System: "a", Axes: results.Axes{{Key: "switch_rate", Value: "0.1"}},
+			TPOT: &results.Dist{Quantiles: []results.Quantile{{P: 99.9, Value: 3}}},
+		},
 		{System: "b", Axes: results.Axes{{Key: "rpc.rtt_us", Value: "50"}}},
 	}}
 	var buf bytes.Buffer
@@ -158,7 +162,8 @@ func TestCSVOfASweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(buf.String(), "\n")
-	if !strings.HasSuffix(lines[0], ",axis_switch_rate,axis_rpc.rtt_us") || !strings.Contains(lines[0], ",tpot_ms_p99.9,") ||
+	if !strings.HasSuffix(lines[0], ",axis_switch_rate,axis_rpc.rtt_us") ||
+		!strings.Contains(lines[0], ",tpot_ms_p99.9,") ||
 		!strings.HasSuffix(lines[1], ",0.1,") || !strings.HasSuffix(lines[2], ",,50") {
 		t.Errorf("got\n%s", buf.String())
 	}

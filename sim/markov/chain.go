@@ -18,7 +18,7 @@ type chain struct {
 	tau   []int32 // by state: quanta until they do
 	to    []int32
 	loops []selfLoop // ascending; sweeps solve them in place
-	heads []int32    // ascending; targets of transitions that go back in the order: every cycle meets one
+	head  []int32    // ascending; targets of transitions that go back in the order: every cycle meets one
 }
 
 // selfLoop is a state that can follow itself.
@@ -43,7 +43,7 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 	m := len(threshold)
 	launch := make([][]key, m) // launch[i][k]: what idle model i adds when k requests wait
 	single := make([][]int32, m)
-	out := newOutcomes(fields, r)
+	out := newOutcomes(fields, g, r)
 	for i := range m {
 		launch[i] = make([]key, n+1)
 		single[i] = make([]int32, n+1)
@@ -63,7 +63,7 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 		tau:  make([]int32, 0, room),
 		to:   make([]int32, 0, int(float64(room)*averageRow(m, n)*5/8)),
 	}
-	var head []bool
+	var back []bool // by state: reached from a later one
 	start := fields[0].pack(n, 0, 0)
 	set.number(start.plus(launch[0][n]))
 	for u := int32(0); int(u) < len(set.keys); u++ {
@@ -123,21 +123,21 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 			v := set.number(k)
 			c.to = append(c.to, v)
 			if v <= u {
-				for len(head) <= int(u) {
-					head = append(head, false)
+				for len(back) <= int(u) {
+					back = append(back, false)
 				}
 				if v == u && row.len > 1 {
 					c.loops = append(c.loops, selfLoop{u, leave(out.prob[row.first:row.first+row.len], x-row.first)})
 				} else {
-					head[v] = true
+					back[v] = true
 				}
 			}
 		}
 	}
 	c.rows, c.prob = out.rows, out.prob
-	for v, is := range head {
+	for v, is := range back {
 		if is {
-			c.heads = append(c.heads, int32(v))
+			c.head = append(c.head, int32(v))
 		}
 	}
 	return c, nil
@@ -154,4 +154,51 @@ func leave(prob []float64, but int32) float64 {
 		}
 	}
 	return sum
+}
+
+// classes tells the states that are visited for ever, class 0, from those that are not, class -1, and returns the
+// successors of a state; ErrReducible if the requests can get caught in one of several parts of the state space.
+func (c *chain) classes() (class []int32, next func(u int) []int32, err error) {
+	first := make([]int, c.states()+1)
+	for u, r := range c.row {
+		first[u+1] = first[u] + int(c.rows[r].len)
+	}
+	next = func(u int) []int32 { return c.to[first[u]:first[u+1]] }
+	class, closed := closedClasses(c.states(), next)
+	if closed > 1 {
+		return nil, nil, reducible(closed)
+	}
+	return class, next, nil
+}
+
+// dense solves the whole chain by elimination, state by state, without the order, the heads or the sweeps: an oracle for
+// small chains. It returns how often each row's batches complete, to scale, and the quanta that takes. Time grows with
+// the cube of the states, memory with the square.
+func (c *chain) dense() (visits []float64, quanta float64, err error) {
+	class, next, err := c.classes()
+	if err != nil {
+		return nil, 0, err
+	}
+	at := make([]int, c.states())
+	var states []int
+	for u := range at {
+		if class[u] == 0 {
+			at[u] = len(states)
+			states = append(states, u)
+		}
+	}
+	n := len(states)
+	matrix := make([]float64, n*n)
+	for a, u := range states {
+		prob := c.prob[c.rows[c.row[u]].first:]
+		for x, v := range next(u) {
+			matrix[a*n+at[v]] += prob[x]
+		}
+	}
+	visits = make([]float64, len(c.rows))
+	for a, x := range eliminate(matrix, n) {
+		visits[c.row[states[a]]] += x
+		quanta += x * float64(c.tau[states[a]])
+	}
+	return visits, quanta, nil
 }

@@ -75,3 +75,26 @@ func (e *NotConvergedError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrNotConverged) hold.
 func (e *NotConvergedError) Unwrap() error { return ErrNotConverged }
+
+// TableError reports where a threshold table is wrong.
+type TableError struct {
+	File   string
+	Line   int    // 0 where the file as a whole is wrong
+	Field  string // e.g. rows[3].threshold
+	Found  string
+	Wanted string
+}
+
+func (e *TableError) Error() string {
+	place := e.File
+	if e.Line > 0 {
+		place = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	if e.Field != "" {
+		place += ": " + e.Field
+	}
+	return fmt.Sprintf("%s: %v: found %s, wanted %s", place, ErrTable, e.Found, e.Wanted)
+}
+
+// Unwrap makes errors.Is(err, ErrTable) hold.
+func (e *TableError) Unwrap() error { return ErrTable }

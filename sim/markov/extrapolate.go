@@ -115,13 +115,21 @@ func (e *extrapolator) combine() []float64 {
 	return x
 }
 
+// dot returns the sum of a_i b_i over the length of a. Four sums side by side hide the latency of the additions.
 func dot(a, b []float64) float64 {
-	sum := 0.0
+	var s0, s1, s2, s3 float64
 	b = b[:len(a)]
-	for i, x := range a {
-		sum += x * b[i]
+	for len(a) >= 4 && len(b) >= 4 {
+		s0 += a[0] * b[0]
+		s1 += a[1] * b[1]
+		s2 += a[2] * b[2]
+		s3 += a[3] * b[3]
+		a, b = a[4:], b[4:]
 	}
-	return sum
+	for i, x := range a {
+		s0 += x * b[i]
+	}
+	return s0 + s1 + (s2 + s3)
 }
 
 // axpy adds s*x to y.

@@ -6,6 +6,7 @@ type outcomes struct {
 	fields    []field
 	p         [][]float64
 	committed []float64 // tokens that one request's step commits on average, by model
+	grid      *grid
 
 	delta  []key // what an outcome adds to the waiting counts; ascending within a row
 	prob   []float64
@@ -18,11 +19,12 @@ type outcomeRow struct {
 	first, len int32
 	batch      [maxModels]int32 // requests completing, by model
 	tokens     float64          // committed on average
+	activity   float64
 }
 
-func newOutcomes(fields []field, r Routing) *outcomes {
+func newOutcomes(fields []field, g *grid, r Routing) *outcomes {
 	return &outcomes{
-		fields: fields, p: r.normalized(), committed: r.committed(),
+		fields: fields, grid: g, p: r.normalized(), committed: r.committed(),
 		delta: []key{{}}, prob: []float64{1}, rows: []outcomeRow{{len: 1}}, number: map[key]int32{{}: 0},
 	}
 }
@@ -40,6 +42,11 @@ func (o *outcomes) of(batches key) int32 {
 	prev := o.rows[o.of(batches.minus(o.fields[i].pack(0, 1, 0)))]
 	row := outcomeRow{first: int32(len(o.delta)), batch: prev.batch, tokens: prev.tokens + o.committed[i]}
 	row.batch[i]++
+	for j, b := range row.batch {
+		if b > 0 {
+			row.activity += activityOf(j, o.grid.steps[j][b])
+		}
+	}
 	var at [maxModels]int32 // next outcome of the old row, by destination
 	for {
 		var least key

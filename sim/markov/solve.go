@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 )
@@ -70,13 +71,26 @@ func (o Options) filled() Options {
 	return o
 }
 
+func (o Options) validate() error {
+	switch o.Method {
+	case Auto, Sweeps, Direct, TwoModel, Dense:
+	default:
+		return fmt.Errorf("%w: no method %q", ErrMethod, o.Method)
+	}
+	if !(o.Tolerance > 0) || o.MaxSweeps < 0 || o.MaxBytes < 0 || o.Workers < 0 {
+		return fmt.Errorf("%w: negative option in %+v", ErrMethod, o)
+	}
+	return nil
+}
+
 // Result is the stationary behaviour of one model under one threshold vector.
 type Result struct {
 	Throughput   float64 // committed tokens per second
 	Lower, Upper float64 // proved bounds of it; equal where the chain was eliminated, which leaves rounding only
 
-	Busy      []float64 // by model: share of the time in which a step runs
-	MeanBatch []float64 // by model: requests per step; 0 for a model that never runs
+	// Busy is the share of the time in which a step runs, MeanBatch the requests per step (0 where none ever runs), by
+	// model. Both are nil in the rare case that the throughput could be proved and they could not.
+	Busy, MeanBatch []float64
 
 	Quantum  time.Duration // unit of time, after common divisors were taken out
 	Rounding float64       // largest relative error of a step time in whole quanta
@@ -92,6 +106,9 @@ type Result struct {
 // ErrInfeasible, ErrTooLarge, ErrNotConverged, ErrReducible, ErrMethod, or the context's.
 func Solve(ctx context.Context, m Model, n int, threshold []int, o Options) (Result, error) {
 	o = o.filled()
+	if err := o.validate(); err != nil {
+		return Result{}, err
+	}
 	if err := m.validate(n); err != nil {
 		return Result{}, err
 	}
@@ -105,105 +122,130 @@ func Solve(ctx context.Context, m Model, n int, threshold []int, o Options) (Res
 	if err != nil {
 		return Result{}, err
 	}
+	return solve(ctx, m, g, n, threshold, true, o)
+}
+
+// solve is Solve for checked arguments; figures asks for busy times and batch sizes too.
+func solve(ctx context.Context, m Model, g *grid, n int, threshold []int, figures bool, o Options) (Result, error) {
 	if o.Method == TwoModel {
 		if err := twoModelApplies(m, n, threshold); err != nil {
 			return Result{}, err
 		}
-		return solveTwoModel(ctx, m, g, n, threshold[1])
+		return newTwoModel(m, g, n).solve(ctx, threshold[1], figures, o)
 	}
 	c, err := build(ctx, g, m.Routing, threshold, n, o.MaxBytes)
 	if errors.Is(err, ErrTooLarge) && o.Method == Auto && twoModelApplies(m, n, threshold) == nil {
-		return solveTwoModel(ctx, m, g, n, threshold[1])
+		return newTwoModel(m, g, n).solve(ctx, threshold[1], figures, o)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	return c.solve(ctx, o)
+	return c.solve(ctx, figures, o)
 }
 
-// solve picks the method for an enumerated chain and measures the solution.
-func (c *chain) solve(ctx context.Context, o Options) (Result, error) {
-	switch {
-	case o.Method == Dense:
-		return c.solveDense()
-	case o.Method == Direct && 8*float64(len(c.heads))*float64(len(c.heads)) > float64(o.MaxBytes):
-		return Result{}, fmt.Errorf("%w: %q needs the square of %d heads, over %d MiB",
-			ErrMethod, Direct, len(c.heads), o.MaxBytes>>20)
-	case o.Method == Direct || o.Method == Auto && len(c.heads) <= fewHeads:
-		e, err := c.direct(ctx)
-		if err != nil {
-			return Result{}, err
-		}
-		return c.measure(e, bounds{lower: e.rate, upper: e.rate}, Direct), nil
-	case o.Method != Auto && o.Method != Sweeps:
-		return Result{}, fmt.Errorf("%w: no method %q", ErrMethod, o.Method)
+// solution is what settle found.
+type solution struct {
+	estimate
+	bounds  bounds // of rate
+	method  Method
+	figures bool // mass is proved too, as far as busy times and batch sizes depend on it
+}
+
+// settle solves an embedded chain by the method asked for. Under Auto it eliminates at once where the heads are few. Where
+// they are not too many it iterates for less time than elimination would take, and then eliminates.
+//
+// Where parts of the chain are hardly connected they may still have the same throughput, as with a saturated model 1: it
+// is then proved, and the rest is not. So the figures beside it, if they are wanted, need a proof of their own.
+func settle(ctx context.Context, c embedded, figures bool, o Options) (solution, error) {
+	n := c.heads()
+	passes := 0
+	eliminate := func() (solution, error) {
+		e, err := direct(ctx, c)
+		e.passes += passes
+		return solution{e, bounds{e.rate, e.rate, e.rate}, Direct, true}, err
 	}
+	fallback := o.Method == Auto && n <= maxDirectHeads
 	limit := o.MaxSweeps
-	fallback := o.Method == Auto && len(c.heads) <= maxDirectHeads
-	if fallback { // as much work again as elimination, at most
-		limit = min(limit, 2*fewHeads+len(c.heads))
+	switch {
+	case o.Method == Direct && 16*float64(n)*float64(n) > float64(o.MaxBytes):
+		return solution{}, fmt.Errorf("%w: %q needs the square of %d heads, over %d MiB",
+			ErrMethod, Direct, n, o.MaxBytes>>20)
+	case o.Method == Direct, fallback && n <= fewHeads:
+		return eliminate()
+	case fallback:
+		limit = min(limit, fewHeads+n/4)
 	}
-	e, settled, err := c.stationary(ctx, limit)
+	e, settled, err := iterate(ctx, c, limit)
 	if err != nil {
-		return Result{}, err
+		return solution{}, err
 	}
-	var b bounds
-	if settled || !fallback {
-		met := false
-		b, met, err = c.bounds(ctx, e.rate, o.Tolerance, limit)
-		if err != nil {
-			return Result{}, err
-		}
-		slack := o.Tolerance * e.rate
-		if settled && met && e.rate >= b.lower-slack && e.rate <= b.upper+slack {
-			return c.measure(e, b, Sweeps), nil
-		}
+	passes = e.passes
+	if !settled && fallback {
+		return eliminate()
 	}
-	if fallback {
-		swept := e.sweeps + b.sweeps
-		e, err = c.direct(ctx)
-		if err != nil {
-			return Result{}, err
-		}
-		e.sweeps += swept
-		return c.measure(e, bounds{lower: e.rate, upper: e.rate}, Direct), nil
+	b, more, err := bracket(ctx, c, e, figures, o.Tolerance, limit)
+	if err != nil {
+		return solution{}, err
 	}
-	if _, _, err := c.classes(); err != nil {
-		return Result{}, err
+	passes += more
+	e.passes = passes
+	proved := settled && b[0].met(o.Tolerance) && near(e.rate, b[0].rate)
+	all := proved && figures && b[1].met(o.Tolerance) && near(e.activity, b[1].rate)
+	switch {
+	case proved && (all || !figures || !fallback):
+		e.rate = b[0].rate
+		return solution{e, b[0], Sweeps, all}, nil
+	case fallback:
+		return eliminate()
 	}
-	second := c.grid.quantum.Seconds()
-	return Result{}, &NotConvergedError{
-		Sweeps: e.sweeps + b.sweeps, Residual: e.residual, Lower: b.lower / second, Upper: b.upper / second,
-	}
+	return solution{}, &NotConvergedError{Sweeps: passes, Residual: e.residual, Lower: b[0].lower, Upper: b[0].upper}
 }
 
-// measure turns a stationary distribution into figures: one more sweep counts how often each set of batches completes.
-func (c *chain) measure(e estimate, b bounds, method Method) Result {
-	acc := make([]float64, c.states())
-	for i, h := range c.heads {
-		acc[h] = e.mass[i]
+// near reports whether a figure that follows from the stationary distribution agrees with the same one from its bounds.
+func near(x, y float64) bool { return math.Abs(x-y) <= 1e-8*y }
+
+// solve settles an enumerated chain and measures the solution.
+func (c *chain) solve(ctx context.Context, figures bool, o Options) (Result, error) {
+	if o.Method == Dense {
+		if c.states() > maxDenseStates {
+			return Result{}, fmt.Errorf("%w: %q takes up to %d states, the chain has %d",
+				ErrMethod, Dense, maxDenseStates, c.states())
+		}
+		visits, quanta, err := c.dense()
+		if err != nil {
+			return Result{}, err
+		}
+		r := c.figures(visits, quanta)
+		r.Method = Dense
+		return r, nil
+	}
+	s := newSweeper(c)
+	sol, err := settle(ctx, s, figures, o)
+	second := c.grid.quantum.Seconds()
+	if stuck := (*NotConvergedError)(nil); errors.As(err, &stuck) {
+		if _, _, reducible := c.classes(); reducible != nil {
+			return Result{}, reducible
+		}
+		stuck.Lower /= second
+		stuck.Upper /= second
+	}
+	if err != nil {
+		return Result{}, err
 	}
 	visits := make([]float64, len(c.rows))
-	_, quanta := c.push(acc, visits)
-	r := c.figures(visits, quanta)
-	second := c.grid.quantum.Seconds()
-	r.Throughput, r.Lower, r.Upper = e.rate/second, b.lower/second, b.upper/second
-	r.Method, r.Sweeps, r.Residual = method, e.sweeps+b.sweeps+1, e.residual
-	return r
+	y := s.count(sol.mass, visits)
+	r := c.figures(visits, y.quanta)
+	r.take(sol, second)
+	return r, nil
 }
 
-func (c *chain) solveDense() (Result, error) {
-	if c.states() > maxDenseStates {
-		return Result{}, fmt.Errorf("%w: %q takes up to %d states, the chain has %d",
-			ErrMethod, Dense, maxDenseStates, c.states())
+// take copies what the solution says, in tokens per quantum, with quanta of so many seconds.
+func (r *Result) take(s solution, second float64) {
+	r.Throughput, r.Lower, r.Upper = s.rate/second, s.bounds.lower/second, s.bounds.upper/second
+	r.Method, r.Sweeps, r.Residual = s.method, s.passes, s.residual
+	if !s.figures {
+		r.Busy, r.MeanBatch = nil, nil
 	}
-	visits, quanta, err := c.dense()
-	if err != nil {
-		return Result{}, err
-	}
-	r := c.figures(visits, quanta)
-	r.Method = Dense
-	return r, nil
 }
 
 // figures averages over time, given how often each set of batches completes in so many quanta.

@@ -8,41 +8,44 @@ import (
 
 // twoModel is the fast exact solver for two models with B_0 = 1 and step times that don't depend on the batch.
 //
-// Seen only at the launches of model 1, the chain needs no residual time but model 0's, and that one takes few values:
-// after a launch of both models it runs through a fixed list of phases, one a launch of model 1, until both complete
-// together. Within a phase model 0 makes a known number of steps with nobody joining, so that a request at it is still
-// there with a power of the stay probability: all those steps are one binomial. A phase's states are the requests c at
-// model 0 and b of them running; the N - c others run at model 1.
+// Seen only at the launches of model 1, the system needs no residual time but model 0's, and that one takes few values:
+// after a launch of both models it runs through a fixed list of phases, one a step of model 1, until both complete
+// together. Within a phase model 0 makes a known number of steps and nobody joins, so that a request at it is still
+// there with a power of the stay probability: all those steps are one binomial. The state at the start of a phase is the
+// number c of requests at model 0 and how many of them, b, run; the N - c others have just been launched by model 1.
 //
-// Whenever model 0 empties, or model 1 waits for its threshold, or the two complete together, both launch next: a sync
-// state, given by the number of requests that model 0 launches. So what is iterated, or eliminated, is a chain of at most
-// N + 1 states, one step of which is one walk through the phases.
+// Whenever model 0 empties, or model 1 waits for its threshold, or the two complete together, both launch next. Such a
+// state is given by the number of requests that model 0 launches. These are the heads, N - B_1 + 1 of them, and one pass
+// forward or backward is one walk through the phases.
 type twoModel struct {
-	n, threshold  int
-	stay, back    float64 // P_00 and P_10
-	small, large  int     // step times in quanta
-	tokens        [2]float64
-	phases        []phase
-	survive       map[int][]float64 // binomial rows for stay^j, by j
-	returned      []float64         // binomial rows for back
-	running, next []float64         // mass of a phase's states, see at
-	idle          []float64         // mass where model 1 waits while model 0 is in mid-step
-	fresh         []float64         // fresh[m]: mass where model 1 waits and model 0 launches m
-	count         []float64         // scratch
-	left          []float64         // scratch
-	negligible    float64           // mass that is dropped
+	grid         *grid
+	n, threshold int // requests; B_1
+	committed    []float64
+	absorbing    int        // the model that all requests end up at, or -1 where they circulate
+	stay         float64    // P_00
+	hops         float64    // steps on model 0 for each on model 1: P_10 / P_01, since as many come back as go
+	reward       float64    // tokens for one request's step on model 1 and for the steps on model 0 that go with it
+	active       [2]float64 // activity of a step, by model
+	small, large int        // step times, in quanta
+	phases       []phase
+	stays        []float64         // binomial rows for P_00
+	survive      map[int][]float64 // by j: binomial rows for the chance to stay at model 0 for j steps
+	completed    map[int][]float64 // see stepsIn
+	returning    []float64         // binomial rows for P_10
+
+	// Triangles, see at. Forward they hold mass, backward values.
+	running, next []float64 // (c, b) at the start of a phase and of the next
+	idle          []float64 // (h, y): model 1 waits, model 0 is in mid-step with y of the h requests it holds
+	launched      []float64 // by m: model 0 launches m, and model 1 the rest unless it waits for more
+	thinned, left []float64 // scratch
 }
 
-// phase is the time of one step of model 1.
+// phase is one step of model 1.
 type phase struct {
 	steps int  // completions of model 0 meanwhile, one at the very end included
 	sync  bool // model 0 completes together with model 1
 	left  int  // quanta that model 0 has left when model 1 completes, if it still runs
 }
-
-// smallSync is the number of sync states up to which the embedded chain is eliminated at once: it costs as many walks
-// as iteration would, and no convergence has to be judged.
-const smallSync = 24
 
 // twoModelApplies returns nil if the fast solver does, else ErrMethod.
 func twoModelApplies(m Model, n int, threshold []int) error {
@@ -57,18 +60,62 @@ func twoModelApplies(m Model, n int, threshold []int) error {
 	return nil
 }
 
+// solve returns the figures for one threshold of model 1.
+func (s *twoModel) solve(ctx context.Context, threshold int, figures bool, o Options) (Result, error) {
+	r := Result{
+		Busy: make([]float64, 2), MeanBatch: make([]float64, 2),
+		Quantum: s.grid.quantum, Rounding: s.grid.rounding, States: 1,
+	}
+	second := s.grid.quantum.Seconds()
+	if all := s.absorbing; all >= 0 {
+		rate := float64(s.n) * s.committed[all] / float64(s.grid.steps[all][1])
+		r.take(solution{estimate{rate: rate}, bounds{rate, rate, rate}, TwoModel, true}, second)
+		r.Busy[all], r.MeanBatch[all] = 1, float64(s.n)
+		return r, nil
+	}
+	s.threshold = threshold
+	o.Method = Auto
+	sol, err := settle(ctx, s, figures, o)
+	if err != nil {
+		return Result{}, err
+	}
+	sol.method = TwoModel
+	r.States = s.heads()
+	t := s.walk(sol.mass)
+	r.Busy[0] = t.small * float64(s.small) / t.quanta
+	r.Busy[1] = t.large * float64(s.large) / t.quanta
+	r.MeanBatch[0] = t.requests * s.hops / t.small
+	r.MeanBatch[1] = t.requests / t.large
+	r.take(sol, second)
+	return r, nil
+}
+
+// newTwoModel prepares for n requests and any threshold.
 func newTwoModel(m Model, g *grid, n int) *twoModel {
 	p := m.normalized()
-	triangle := at(n+1, 0)
 	s := &twoModel{
-		n: n, stay: p[0][0], back: p[1][0],
+		grid: g, n: n, threshold: 1, committed: m.committed(), stay: p[0][0], absorbing: -1,
 		small: int(g.steps[0][1]), large: int(g.steps[1][1]),
-		tokens:  [2]float64(m.committed()),
-		survive: map[int][]float64{},
-		running: make([]float64, triangle), next: make([]float64, triangle), idle: make([]float64, triangle),
-		fresh: make([]float64, n+1), count: make([]float64, n+1), left: make([]float64, n+1),
 	}
-	s.returned = binomials(n, s.back)
+	switch {
+	case p[0][1] == 0:
+		s.absorbing = 0
+		return s
+	case p[1][0] == 0:
+		s.absorbing = 1
+		return s
+	}
+	s.hops = p[1][0] / p[0][1]
+	s.active = [2]float64{activityOf(0, g.steps[0][1]), activityOf(1, g.steps[1][1])}
+	s.reward = s.committed[1] + s.committed[0]*s.hops
+	s.survive, s.completed = map[int][]float64{}, map[int][]float64{}
+	s.stays, s.returning = binomials(n, s.stay), binomials(n, p[1][0])
+	for _, t := range []*[]float64{&s.running, &s.next, &s.idle} {
+		*t = make([]float64, at(n+1, 0))
+	}
+	for _, v := range []*[]float64{&s.launched, &s.thinned, &s.left} {
+		*v = make([]float64, n+1)
+	}
 	for r := s.small; ; {
 		var ph phase
 		if r < s.large {
@@ -89,25 +136,66 @@ func newTwoModel(m Model, g *grid, n int) *twoModel {
 // at is the place of (c, x), 0 <= x <= c, in a triangle stored row after row.
 func at(c, x int) int { return c*(c+1)/2 + x }
 
-// row returns row c of a triangle.
-func row(triangle []float64, c int) []float64 { return triangle[at(c, 0):at(c+1, 0)] }
+// rowOf returns row c of a triangle.
+func rowOf(triangle []float64, c int) []float64 { return triangle[at(c, 0):at(c+1, 0)] }
 
 // binomials returns the binomial distributions of 0..n trials, a triangle, by Pascal's rule: nothing is subtracted.
 func binomials(n int, p float64) []float64 {
 	t := make([]float64, at(n+1, 0))
 	t[0] = 1
 	for c := 1; c <= n; c++ {
-		prev, cur := row(t, c-1), row(t, c)
-		for x, w := range prev {
-			cur[x] += w * (1 - p)
-			cur[x+1] += w * p
+		row := rowOf(t, c)
+		for x, w := range rowOf(t, c-1) {
+			row[x] += w * (1 - p)
+			row[x+1] += w * p
 		}
 	}
 	return t
 }
 
-// surviving returns the binomial rows for requests that stay at model 0 through so many of its steps.
-func (s *twoModel) surviving(steps int) []float64 {
+// stepsIn returns how many of the steps of model 0 that fit a phase are expected to take place, that is to find it not
+// empty: a triangle by requests at it and running on it at the start. The first always does; after j steps, b running and
+// w waiting requests have all left with the chance (1 - stay^j)^b (1 - stay^(j-1))^w.
+func (s *twoModel) stepsIn(ph *phase) []float64 {
+	t, ok := s.completed[ph.steps]
+	if ok {
+		return t
+	}
+	t = make([]float64, len(s.running))
+	if ph.steps > 0 {
+		for c := 1; c <= s.n; c++ {
+			row := rowOf(t, c)
+			for b := range row {
+				row[b] = float64(ph.steps)
+			}
+		}
+	}
+	now, before := make([]float64, s.n+1), make([]float64, s.n+1)
+	for j := 1; j < ph.steps; j++ {
+		powers(now, 1-math.Pow(s.stay, float64(j)))
+		powers(before, 1-math.Pow(s.stay, float64(j-1)))
+		for c := 1; c <= s.n; c++ {
+			row := rowOf(t, c)
+			for b := range row {
+				row[b] -= now[b] * before[c-b]
+			}
+		}
+	}
+	s.completed[ph.steps] = t
+	return t
+}
+
+// powers fills t with p^0, p^1, ...
+func powers(t []float64, p float64) {
+	x := 1.0
+	for i := range t {
+		t[i] = x
+		x *= p
+	}
+}
+
+// staying returns the binomial rows for requests that stay at model 0 through so many steps.
+func (s *twoModel) staying(steps int) []float64 {
 	t, ok := s.survive[steps]
 	if !ok {
 		t = binomials(s.n, math.Pow(s.stay, float64(steps)))
@@ -116,83 +204,242 @@ func (s *twoModel) surviving(steps int) []float64 {
 	return t
 }
 
-// totals are expectations over one step of the embedded chain.
-type totals struct {
-	quanta        float64
-	launches      [2]float64 // of each model
-	largeRequests float64    // summed over the launches of model 1
+// most is how many requests can be at model 0 when model 1 launches.
+func (s *twoModel) most() int { return s.n - s.threshold }
+
+func (s *twoModel) heads() int { return s.most() + 1 }
+
+func (s *twoModel) start(x []float64) {
+	clear(s.launched)
+	s.launched[s.n] = 1
+	s.leaveLone()
+	copy(x, s.launched)
 }
 
-func (t *totals) add(o totals, w float64) {
-	t.quanta += w * o.quanta
-	t.largeRequests += w * o.largeRequests
-	t.launches[0] += w * o.launches[0]
-	t.launches[1] += w * o.launches[1]
+func (s *twoModel) forward(x []float64) yield { return s.walk(x).yield(s) }
+
+// walked is what happens, on average, in one walk.
+type walked struct {
+	quanta   float64
+	small    float64 // steps of model 0
+	large    float64 // steps of model 1
+	requests float64 // in the steps of model 1, summed
 }
 
-// walk takes the mass of the sync states, to[j] after from[j], one step on. from and to have N - B_1 + 1 entries.
-func (s *twoModel) walk(from, to []float64, count bool) totals {
-	var t totals
-	most := s.n - s.threshold // requests at model 0 when model 1 launches, at most
-	clear(to)
-	clear(s.fresh)
+func (t walked) yield(s *twoModel) yield {
+	return yield{tokens: t.requests * s.reward, activity: t.small*s.active[0] + t.large*s.active[1], quanta: t.quanta}
+}
+
+// walk sets x, the mass of the heads, to what it is at the next ones.
+func (s *twoModel) walk(x []float64) walked {
+	var t walked
+	clear(s.launched)
 	clear(s.running)
-	for j, w := range from {
+	for j, w := range x {
 		s.running[at(j, j)] = w
 	}
 	for i := range s.phases {
-		if !s.phase(&s.phases[i], most, to, count, &t) {
+		if !s.walkPhase(&s.phases[i], &t) {
 			break
 		}
+		s.running, s.next = s.next, s.running
 	}
-	// Model 1 waits and model 0 launches m, the rest too few for model 1: until some leave.
-	stay := s.surviving(1)
-	for m := s.n; m > most; m-- {
-		if s.fresh[m] == 0 {
-			continue
-		}
-		row := row(stay, m)
-		leave := 0.0
-		for _, p := range row[:m] {
-			leave += p
-		}
-		w := s.fresh[m] / leave
-		t.quanta += w * float64(s.small)
-		t.launches[0] += w
-		for x, p := range row[:m] {
-			s.launch(x, w*p, to)
-		}
-	}
+	steps := s.leaveLone()
+	t.small += steps
+	t.quanta += steps * float64(s.small)
+	copy(x, s.launched)
 	return t
 }
 
-// launch adds mass where model 0 has just launched x requests and model 1 may.
-func (s *twoModel) launch(x int, w float64, to []float64) {
-	if x < len(to) {
-		to[x] += w
-	} else {
-		s.fresh[x] += w
-	}
-}
-
-// phase takes the mass through one step of model 1; false when none is left for another phase.
-func (s *twoModel) phase(ph *phase, most int, to []float64, count bool, t *totals) bool {
+// walkPhase takes the mass of running through one step of model 1, to next or launched; false if none reached next.
+func (s *twoModel) walkPhase(ph *phase, t *walked) bool {
 	clear(s.next)
 	clear(s.idle)
-	on := false
+	most, more, waiting := s.most(), false, false
+	small := s.stepsIn(ph)
 	for c := 0; c <= most; c++ {
-		mass := row(s.running, c)
+		mass := rowOf(s.running, c)
 		total := 0.0
 		for _, w := range mass {
 			total += w
 		}
-		if total <= s.negligible {
+		if total <= negligible {
 			continue
 		}
-		b1 := s.n - c
 		t.quanta += total * float64(s.large)
-		t.launches[1]++
-		_ = b1
+		t.small += dot(mass, rowOf(small, c))
+		t.large += total
+		t.requests += total * float64(s.n-c)
+		left := s.thin(ph, c, mass)
+		for z, p := range rowOf(s.returning, s.n-c) {
+			if p == 0 {
+				continue
+			}
+			for y, w := range left {
+				held := y + z
+				if ph.steps == 0 {
+					held = c + z
+				}
+				switch {
+				case ph.sync || y == 0:
+					s.launched[held] += w * p
+				case held <= most:
+					s.next[at(held, y)] += w * p
+					more = true
+				default:
+					s.idle[at(held, y)] += w * p
+					waiting = true
+				}
+			}
+		}
 	}
-	return on
+	if waiting {
+		for h := most + 1; h <= s.n; h++ {
+			for y, w := range rowOf(s.idle, h) {
+				if w == 0 {
+					continue
+				}
+				t.quanta += w * float64(ph.left)
+				t.small += w
+				axpy(s.launched[h-y:h+1], w, rowOf(s.stays, y))
+			}
+		}
+	}
+	return more
+}
+
+// thin returns the mass by requests that still run, or still are, at model 0 at the end of the phase, from that by b of
+// the c running at its start. Those that wait join at the first completion: they see one step less.
+func (s *twoModel) thin(ph *phase, c int, mass []float64) []float64 {
+	if ph.steps == 0 {
+		return mass
+	}
+	first := s.thinned[:c+1]
+	clear(first)
+	for b, w := range mass {
+		if w > 0 {
+			axpy(first[c-b:], w, rowOf(s.stays, b))
+		}
+	}
+	if ph.steps == 1 {
+		return first
+	}
+	left := s.left[:c+1]
+	clear(left)
+	rows := s.staying(ph.steps - 1)
+	for m, w := range first {
+		if w > 0 {
+			axpy(left[:m+1], w, rowOf(rows, m))
+		}
+	}
+	return left
+}
+
+// leaveLone lets model 0 run while model 1 waits for more requests than are left to it, until enough have come: mass of
+// launched moves from above most to below. It returns the steps of model 0 that takes.
+func (s *twoModel) leaveLone() (steps float64) {
+	for m := s.n; m > s.most(); m-- {
+		if s.launched[m] == 0 {
+			continue
+		}
+		row := rowOf(s.stays, m)
+		w := s.launched[m] / leave(row, int32(m))
+		steps += w
+		axpy(s.launched[:m], w, row[:m])
+	}
+	return steps
+}
+
+// backward is the adjoint of forward: the same walk from its end to its start, with expectations in place of mass.
+func (s *twoModel) backward(columns []valuation) {
+	for _, col := range columns {
+		s.walkBack(col.h, col.price)
+	}
+}
+
+func (s *twoModel) walkBack(h []float64, price yield) {
+	worth := walked{
+		quanta:   price.quanta,
+		small:    price.activity * s.active[0],
+		large:    price.activity * s.active[1],
+		requests: price.tokens * s.reward,
+	}
+	most := s.most()
+	value := s.launched
+	copy(value, h)
+	for m := most + 1; m <= s.n; m++ {
+		row := rowOf(s.stays, m)
+		value[m] = (dot(row[:m], value) + worth.small + worth.quanta*float64(s.small)) / leave(row, int32(m))
+	}
+	for i := len(s.phases) - 1; i >= 0; i-- {
+		s.backPhase(&s.phases[i], &worth)
+		s.running, s.next = s.next, s.running
+	}
+	for j := range h {
+		h[j] = s.next[at(j, j)]
+	}
+}
+
+// backPhase fills running with the values at the start of a phase, from those of next and of the launches.
+func (s *twoModel) backPhase(ph *phase, worth *walked) {
+	most := s.most()
+	if !ph.sync {
+		wait := worth.small + worth.quanta*float64(ph.left)
+		for h := most + 1; h <= s.n; h++ {
+			for y := 1; y <= most; y++ {
+				s.idle[at(h, y)] = wait + dot(rowOf(s.stays, y), s.launched[h-y:])
+			}
+		}
+	}
+	small := s.stepsIn(ph)
+	for c := 0; c <= most; c++ {
+		left := s.valueLeft(ph, c)
+		first := left
+		if ph.steps > 1 {
+			first = s.thinned[:c+1]
+			rows := s.staying(ph.steps - 1)
+			for m := range first {
+				first[m] = dot(rowOf(rows, m), left)
+			}
+		}
+		earned := worth.quanta*float64(s.large) + worth.large + worth.requests*float64(s.n-c)
+		steps := rowOf(small, c)
+		for b := range rowOf(s.running, c) {
+			v := earned + worth.small*steps[b]
+			if ph.steps == 0 {
+				v += left[b]
+			} else {
+				v += dot(rowOf(s.stays, b), first[c-b:])
+			}
+			s.running[at(c, b)] = v
+		}
+	}
+}
+
+// valueLeft returns the value at the end of a phase that began with c requests at model 0, by those that still run, or
+// still are, there; averaged over what model 1 returns.
+func (s *twoModel) valueLeft(ph *phase, c int) []float64 {
+	most := s.most()
+	left := s.left[:c+1]
+	clear(left)
+	for z, p := range rowOf(s.returning, s.n-c) {
+		if p == 0 {
+			continue
+		}
+		for y := range left {
+			held := y + z
+			if ph.steps == 0 {
+				held = c + z
+			}
+			switch {
+			case ph.sync || y == 0:
+				left[y] += p * s.launched[held]
+			case held <= most:
+				left[y] += p * s.next[at(held, y)]
+			default:
+				left[y] += p * s.idle[at(held, y)]
+			}
+		}
+	}
+	return left
 }

@@ -55,7 +55,8 @@ func TestParseErrors(t *testing.T) {
 		constant = "constant:RATE (for example constant:8)"
 		ramp     = "ramp:LO..HI,DURATION (for example ramp:1..8,60s)"
 		replay   = "trace[:scale] (for example trace:2, twice as fast)"
-		kinds    = "wanted one of closed, poisson:RATE, gamma:RATE,cv=C, constant:RATE, ramp:LO..HI,DURATION, trace[:scale]"
+		kinds    = "wanted one of closed, poisson:RATE, gamma:RATE,cv=C, constant:RATE, ramp:LO..HI,DURATION, " +
+			"trace[:scale]"
 	)
 	for _, c := range []struct{ in, what, wanted string }{
 		{"", `unknown kind "";`, kinds},

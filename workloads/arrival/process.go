@@ -19,9 +19,9 @@ var ErrNoArrivals = errors.New("the workload has no recorded arrivals to replay"
 // Process gives arrival times, one by one.
 //
 // The first arrival comes one gap after the start of the run, not at its start, so that n arrivals take n gaps and the
-// count up to any time follows the rate. (vLLM's and SGLang's benchmarks send the first request at once: their times are
-// these less the first gap. Latencies are measured from the scheduled arrival, and don't notice.) A replay keeps the
-// times as recorded, divided by the scale.
+// count up to any time follows the rate. (vLLM's and SGLang's benchmarks send the first request at once: their times
+// are these less the first gap. Latencies are measured from the scheduled arrival, and don't notice.) A replay keeps
+// the times as recorded, divided by the scale.
 //
 // Times depend on the spec and the seed alone. Gap i is drawn from its own stream, so that time i is the same however
 // many are asked for, and two rates see the same gaps, scaled: runs at different loads are paired. Gamma gaps with
@@ -35,7 +35,8 @@ type Process struct {
 	elapsed  float64 // sum of the gaps so far, in mean gaps: poisson and gamma
 }
 
-// Start begins the process. Recorded arrivals, since the start of their trace and not falling, are read by a replay only.
+// Start begins the process. Recorded arrivals, since the start of their trace and never falling, matter to a replay
+// only.
 func (s Spec) Start(seed uint64, recorded []time.Duration) (*Process, error) {
 	if err := s.valid(); err != nil {
 		return nil, fmt.Errorf("arrival: %w", err)

@@ -44,8 +44,8 @@ type Estimator struct {
 	tokenizer Tokenizer
 }
 
-// measured is what Estimator's doc comment tabulates, per cent: error of the total and mean absolute error of a request,
-// of prompts and of outputs, with llama31 (qwen25 differs by .3 at most).
+// measured is what Estimator's doc comment tabulates, per cent: error of the total and mean absolute error of a
+// request, of prompts and of outputs, with llama31 (qwen25 differs by .3 at most).
 var measured = []struct {
 	form                                       Format
 	promptTotal, promptEach, outTotal, outEach float64
@@ -64,8 +64,8 @@ func estimateNote(f Format, t Tokenizer) string {
 				t, f, m.promptTotal, m.promptEach, m.outTotal, m.outEach)
 		}
 	}
-	return fmt.Sprintf("tokens are estimated from the text, as %s counts them: the error on this form is not measured; "+
-		"on others it was -1 to +4 %% in total and 3 to 6 %% a request", t)
+	return fmt.Sprintf("tokens are estimated from the text, as %s counts them: the error on this form is not "+
+		"measured; on others it was -1 to +4 %% in total and 3 to 6 %% a request", t)
 }
 
 // NewEstimator estimates what the given family of tokenizers would count; an unknown family counts as Llama31.

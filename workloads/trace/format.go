@@ -94,6 +94,6 @@ func objectForm(fields []string) (Format, bool) {
 }
 
 // wantedObjects says what the entries of a JSON file may be.
-const wantedObjects = "wanted conversations (sharegpt), instruction and output (alpaca), question and answer (gsm8k), " +
-	"input_length and output_length (mooncake), prompt_tokens and output_tokens (lengths), or question, prompt or " +
-	"turns (questions)"
+const wantedObjects = "wanted conversations (sharegpt), instruction and output (alpaca), question and answer " +
+	"(gsm8k), input_length and output_length (mooncake), prompt_tokens and output_tokens (lengths), or question, " +
+	"prompt or turns (questions)"

@@ -31,7 +31,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, form byte) {
 		formats := Formats()
 		o := Options{
-			Format: formats[int(form)%len(formats)], PromptsOnly: form >= 128, Keep: func(n int) bool { return n%2 == 0 },
+			Format: formats[int(form)%len(formats)], PromptsOnly: form >= 128,
+			Keep: func(n int) bool { return n%2 == 0 },
 		}
 		strict, err := Read(bytes.NewReader(data), "f", o)
 		var e *DataError
@@ -59,8 +60,8 @@ func check(t *testing.T, got *Trace) {
 		total += s.Count
 	}
 	if total != got.Total {
-		t.Fatalf("%d entries, %d malformed, skipped %v: want a total of %d", len(got.Entries), got.Malformed, got.Skipped,
-			got.Total)
+		t.Fatalf("%d entries, %d malformed, skipped %v: want a total of %d", len(got.Entries), got.Malformed,
+			got.Skipped, got.Total)
 	}
 	last := 0
 	for _, e := range got.Entries {

@@ -193,7 +193,11 @@ func (r *reader) objectLine(text []byte, line int, parse parser) *DataError {
 			err = fault(line, "", "found %s behind the object, wanted one object a line", describe(t))
 		}
 	}
-	return r.bad(err)
+	bad := r.bad(err)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		bad.Msg = "truncated: the line ends inside an object or array, wanted one object a line"
+	}
+	return bad
 }
 
 // entry reads one entry, whose first token is t.

@@ -15,7 +15,8 @@ const MaxTokens = 1 << 24
 // MaxArrival bounds an arrival, from the start of its trace: ten years.
 const MaxArrival = 10 * 365 * 24 * time.Hour
 
-// count reads a number of tokens. A float that is whole (some tools write 472.0) is taken; msg says what else was found.
+// count reads a number of tokens. A float that is whole (some tools write 472.0) is taken; msg says what else was
+// found.
 func count(s string) (n int, msg string) {
 	s = strings.TrimSpace(s)
 	v, err := strconv.ParseInt(s, 10, 64)

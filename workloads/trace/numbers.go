@@ -22,8 +22,8 @@ const (
 	arrivalTime
 )
 
-// columns are the numeric names of a form, in the spellings that exist of it. A table's names are compared by plainName,
-// an object's as they are.
+// columns are the numeric names of a form, in the spellings that exist of it. A table's names are compared by
+// plainName, an object's as they are.
 func columns(f Format) [][]column {
 	switch f {
 	case Azure:

@@ -51,6 +51,7 @@ func (s *scanner) broken(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.As(err, &syntax) && strings.Contains(syntax.Error(), "unexpected end"):
 		data = fault(s.line(), "", "truncated: the text ends inside an object or array")
+		err = io.ErrUnexpectedEOF
 	case errors.As(err, &syntax):
 		data = fault(s.line(), "", "not JSON: %v", syntax)
 	default:

@@ -82,8 +82,8 @@ func TestOriginals(t *testing.T) {
 			}
 			want := published(t, c.stats)
 			if got.Format != c.format || got.Total != int(want["n"]) || got.Total-len(got.Entries) != c.skipped {
-				t.Errorf("%s, %d entries, %d skipped; want %s, %v, %d", got.Format, got.Total, got.Total-len(got.Entries),
-					c.format, want["n"], c.skipped)
+				t.Errorf("%s, %d entries, %d skipped; want %s, %v, %d", got.Format, got.Total,
+					got.Total-len(got.Entries), c.format, want["n"], c.skipped)
 			}
 			if !c.mean {
 				return
@@ -121,12 +121,12 @@ func TestEstimatorAgainstTokenizers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			real, err := ReadFile(reference(t, "lengths", c.counts+"."+string(c.tokenizer)+".csv"), Options{})
+			exact, err := ReadFile(reference(t, "lengths", c.counts+"."+string(c.tokenizer)+".csv"), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			promptTotal, promptEach := errors100(est.Entries, real.Entries, func(e Entry) int { return e.Prompt })
-			outputTotal, outputEach := errors100(est.Entries, real.Entries, func(e Entry) int { return e.Output })
+			promptTotal, promptEach := errors100(est.Entries, exact.Entries, func(e Entry) int { return e.Prompt })
+			outputTotal, outputEach := errors100(est.Entries, exact.Entries, func(e Entry) int { return e.Output })
 			if c.promptEach != 0 {
 				near(t, "prompts, total", promptTotal, c.promptTotal)
 				near(t, "prompts, each", promptEach, c.promptEach)
@@ -138,10 +138,10 @@ func TestEstimatorAgainstTokenizers(t *testing.T) {
 }
 
 // errors100 is, in per cent, the error of the total and the mean absolute error of an entry.
-func errors100(est, real []Entry, of func(Entry) int) (total, each float64) {
+func errors100(est, exact []Entry, of func(Entry) int) (total, each float64) {
 	var sum, want, n int
 	for i, e := range est {
-		a, b := of(e), of(real[i])
+		a, b := of(e), of(exact[i])
 		if b == 0 {
 			continue
 		}

@@ -7,8 +7,8 @@ const (
 	alpacaPlain = "Below is an instruction that describes a task. " +
 		"Write a response that appropriately completes the request.\n\n" +
 		"### Instruction:\n"
-	alpacaInput = "Below is an instruction that describes a task, paired with an input that provides further context. " +
-		"Write a response that appropriately completes the request.\n\n" +
+	alpacaInput = "Below is an instruction that describes a task, paired with an input that provides further " +
+		"context. Write a response that appropriately completes the request.\n\n" +
 		"### Instruction:\n"
 	alpacaContext  = "\n\n### Input:\n"
 	alpacaResponse = "\n\n### Response:"

@@ -48,12 +48,13 @@ func TestRead(t *testing.T) {
 			Format: ShareGPT, Total: 4, HasOutputs: true,
 			Entries: []Entry{row(1, 5, 2), row(4, 3, 0)},
 			Skipped: []Skip{{oneTurn, 2}},
-			Notes: []string{"1 conversations begin with the model's turn; it is taken as the prompt, as vLLM and SGLang do: " +
-				"roles are not checked"},
+			Notes: []string{"1 conversations begin with the model's turn; it is taken as the prompt, as vLLM and " +
+				"SGLang do: roles are not checked"},
 		},
 	}, {
-		name:    "sharegpt, prompts only, one object a line",
-		text:    "{\"conversations\":[{\"value\":\"hello\"}]}\r\n\r\n{\"conversation\":[{\"role\":\"user\",\"content\":\"hi\"}]}",
+		name: "sharegpt, prompts only, one object a line",
+		text: "{\"conversations\":[{\"value\":\"hello\"}]}\r\n\r\n" +
+			"{\"conversation\":[{\"role\":\"user\",\"content\":\"hi\"}]}",
 		prompts: true,
 		want:    Trace{Format: ShareGPT, Total: 2, HasOutputs: true, Entries: []Entry{row(1, 5, 0), row(2, 2, 0)}},
 	}, {
@@ -67,7 +68,8 @@ func TestRead(t *testing.T) {
 	}, {
 		name: "alpaca",
 		text: "\xef\xbb\xbf [\n{\"instruction\":\"abc\",\"input\":\"\",\"output\":\"de\"},\n" +
-			"{\"output\":\"\",\"instruction\":\"abc\",\"input\":\"four\",\"text\":7},\n{\"instruction\":\"a\",\"output\":\"b\"}]\n",
+			"{\"output\":\"\",\"instruction\":\"abc\",\"input\":\"four\",\"text\":7},\n" +
+			"{\"instruction\":\"a\",\"output\":\"b\"}]\n",
 		want: Trace{
 			Format: Alpaca, Total: 3, HasOutputs: true,
 			Entries: []Entry{row(1, 3+plainFrame, 2), row(2, 7+inputFrame, 0), row(3, 1+plainFrame, 1)},
@@ -97,7 +99,8 @@ func TestRead(t *testing.T) {
 		},
 	}, {
 		name: "azure 2024, out of order",
-		text: "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:01+00:00,3,4\n2024-05-10 00:00:00.5+00:00,1,2\n",
+		text: "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:01+00:00,3,4\n" +
+			"2024-05-10 00:00:00.5+00:00,1,2\n",
 		want: Trace{
 			Format: Azure, Total: 2, HasOutputs: true, HasArrivals: true,
 			Entries: []Entry{at(row(1, 3, 4), 500*time.Millisecond), row(2, 1, 2)},
@@ -113,7 +116,8 @@ func TestRead(t *testing.T) {
 		},
 	}, {
 		name: "burstgpt, columns moved",
-		text: "Model,Response tokens,Timestamp,Log Type,Request tokens\nGPT-4,18,5,\"Conversation, log\",472\nx,0,6.25,y,3.0\n",
+		text: "Model,Response tokens,Timestamp,Log Type,Request tokens\n" +
+			"GPT-4,18,5,\"Conversation, log\",472\nx,0,6.25,y,3.0\n",
 		want: Trace{
 			Format: BurstGPT, Total: 2, HasOutputs: true, HasArrivals: true,
 			Entries: []Entry{at(row(1, 472, 18), 5*time.Second), at(row(2, 3, 0), 6250*time.Millisecond)},
@@ -138,7 +142,8 @@ func TestRead(t *testing.T) {
 		},
 	}} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Read(strings.NewReader(c.text), "f", Options{Format: c.format, Counter: letters{}, PromptsOnly: c.prompts})
+			o := Options{Format: c.format, Counter: letters{}, PromptsOnly: c.prompts}
+			got, err := Read(strings.NewReader(c.text), "f", o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +151,7 @@ func TestRead(t *testing.T) {
 				t.Errorf("-want +got:\n%s", d)
 			}
 			// The same bytes in another split, under the form's own name, give the same.
-			o := Options{Format: got.Format, Counter: letters{}, PromptsOnly: c.prompts}
+			o.Format = got.Format
 			again, err := Read(&chunked{data: []byte(c.text), sizes: []int{1, 2, 3}}, "f", o)
 			if err != nil {
 				t.Fatal(err)
@@ -177,98 +182,190 @@ func TestBadInput(t *testing.T) {
 		{"PAR1....", `f: found a Parquet file, wanted JSON, JSON lines or CSV: export it first`, Auto},
 		{"\xff\xfe[\x00", `f: found text in UTF-16, wanted UTF-8`, Auto},
 		{"[\n{\"question\":\"a\xff\"}]", `f: line 2: entry 1: found the byte 0xff, wanted text in UTF-8`, Auto},
-		{"{\"question\":\"a\"}\n{\"question\":\"\xe2\x82", `f: line 2: entry 2: found the byte 0xe2, wanted text in UTF-8`, Auto},
-		{"hello world\n", `f: line 1: can't tell the form: found the columns hello world; wanted a JSON file, or the ` +
-			`columns prompt_tokens and output_tokens (lengths), TIMESTAMP, ContextTokens and GeneratedTokens (azure), or ` +
-			`Timestamp, Request tokens and Response tokens (burstgpt)`, Auto},
+		{
+			"{\"question\":\"a\"}\n{\"question\":\"\xe2\x82",
+			`f: line 2: entry 2: found the byte 0xe2, wanted text in UTF-8`, Auto,
+		},
+		{
+			"hello world\n",
+			`f: line 1: can't tell the form: found the columns hello world; wanted a JSON file, or the columns ` +
+				`prompt_tokens and output_tokens (lengths), TIMESTAMP, ContextTokens and GeneratedTokens (azure), or ` +
+				`Timestamp, Request tokens and Response tokens (burstgpt)`, Auto,
+		},
 		{"\n[{\"a\":1}]", `f: line 2: entry 1: can't tell the form: found the fields a; ` + wantedObjects, Auto},
 		{`[[1]]`, `f: line 1: entry 1: found an array, wanted an object: one entry`, Auto},
 		{`hello`, `f: line 1: entry 1: not JSON: invalid character 'h' looking for beginning of value`, GSM8K},
 
 		// JSON.
-		{`[{"instruction":"a","output":"b"},` + "\n" + `{"instruction":"a"`,
-			`f: line 2: entry 2: truncated: the text ends inside an object or array`, Auto},
-		{`[{"instruction":"a","output":"b"}`, `f: line 1: entry 2: truncated: the text ends inside an object or array`, Auto},
-		{`[{"instruction":"a","output":"b`, `f: line 1: entry 1: truncated: the text ends inside an object or array`, Auto},
-		{`[{"instruction":"a","output":"b"}` + "\n" + `{"instruction":"a"}]`,
-			`f: line 2: entry 2: not JSON: invalid character '{' after array element`, Auto},
-		{`[{"instruction":"a","output":"b"}]` + "\n[]", `f: line 2: found an array behind the array, wanted the end of the file`,
-			Auto},
+		{
+			`[{"instruction":"a","output":"b"},` + "\n" + `{"instruction":"a"`,
+			`f: line 2: entry 2: truncated: the text ends inside an object or array`, Auto,
+		},
+		{
+			`[{"instruction":"a","output":"b"}`,
+			`f: line 1: entry 2: truncated: the text ends inside an object or array`, Auto,
+		},
+		{
+			`[{"instruction":"a","output":"b`,
+			`f: line 1: entry 1: truncated: the text ends inside an object or array`, Auto,
+		},
+		{
+			`[{"instruction":"a","output":"b"}` + "\n" + `{"instruction":"a"}]`,
+			`f: line 2: entry 2: not JSON: invalid character '{' after array element`, Auto,
+		},
+		{
+			`[{"instruction":"a","output":"b"}]` + "\n[]",
+			`f: line 2: found an array behind the array, wanted the end of the file`, Auto,
+		},
 		{`[{"instruction":"a","output":"b"},3]`, `f: line 1: entry 2: found the number 3, wanted an object`, Auto},
-		{`{"question":"a","answer":"b"} {}`, `f: line 1: entry 1: found an object behind the object, wanted one object a line`,
-			Auto},
-		{"{\"question\":\"a\",\"answer\":\"b\"}\n\n{\"question\":\n\"a\"}",
-			`f: line 3: entry 2: truncated: the text ends inside an object or array`, Auto},
-		{`{"question":"a","answer":7}`, `f: line 1: entry 1: field "answer": found the number 7, wanted a string`, Auto},
+		{
+			`{"question":"a","answer":"b"} {}`,
+			`f: line 1: entry 1: found an object behind the object, wanted one object a line`, Auto,
+		},
+		{
+			"{\"question\":\"a\",\"answer\":\"b\"}\n\n{\"question\":\n\"a\"}",
+			`f: line 3: entry 2: truncated: the line ends inside an object or array, wanted one object a line`, Auto,
+		},
+		{
+			`{"question":"a","answer":7}`,
+			`f: line 1: entry 1: field "answer": found the number 7, wanted a string`, Auto,
+		},
 		{`{"question":null,"answer":"a"}`, `f: line 1: entry 1: field "question": found null, wanted a string`, Auto},
-		{`{"question":"a","answer":"b","question":"c"}`,
-			`f: line 1: entry 1: field "question": found it twice in one object, wanted it once`, Auto},
-		{"[{\"instruction\":\"a\",\"output\":\"b\"},\n{\"instruction\":\"a\",\n\"output\":\"b\",\n\"x\":1,\"x\":2}]",
-			`f: line 4: entry 2: field "x": found it twice in one object, wanted it once`, Auto},
-		{"[{\"instruction\":\"a\",\"output\":\"b\"},\n{\"instruction\":\"a\"}]",
-			`f: line 2: entry 2: field "output": not found among instruction`, Auto},
-		{`{"question":"a","prompt":"b"}`, `f: line 1: entry 1: field "prompt": found question and prompt, wanted one of them`,
-			Auto},
+		{
+			`{"question":"a","answer":"b","question":"c"}`,
+			`f: line 1: entry 1: field "question": found it twice in one object, wanted it once`, Auto,
+		},
+		{
+			"[{\"instruction\":\"a\",\"output\":\"b\"},\n{\"instruction\":\"a\",\n\"output\":\"b\",\n\"x\":1,\"x\":2}]",
+			`f: line 4: entry 2: field "x": found it twice in one object, wanted it once`, Auto,
+		},
+		{
+			"[{\"instruction\":\"a\",\"output\":\"b\"},\n{\"instruction\":\"a\"}]",
+			`f: line 2: entry 2: field "output": not found among instruction`, Auto,
+		},
+		{
+			`{"question":"a","prompt":"b"}`,
+			`f: line 1: entry 1: field "prompt": found question and prompt, wanted one of them`, Auto,
+		},
 		{`{"turns":[]}`, `f: line 1: entry 1: field "turns": found an empty array, wanted an array of strings`, Auto},
 		{`{"turns":"a"}`, `f: line 1: entry 1: field "turns": found the string "a", wanted an array of strings`, Auto},
 
 		// ShareGPT.
 		{`[{"id":1}]`, `f: line 1: entry 1: field "conversations": not found among id`, ShareGPT},
-		{`[{"conversations":null}]`, `f: line 1: entry 1: field "conversations": found null, wanted an array of turns`, Auto},
-		{`[{"conversations":"hello"}]`,
-			`f: line 1: entry 1: field "conversations": found the string "hello", wanted an array of turns`, Auto},
-		{`[{"conversations":"[{\"value\":\"a\"}"}]`,
-			`f: line 1: entry 1: field "conversations": truncated: the text ends inside an object or array`, Auto},
-		{`[{"conversations":[` + turn + `,"hi"]}]`, `f: line 1: entry 1: field "conversations[1].value": found the string "hi", ` +
-			`wanted a turn with from and value`, Auto},
-		{`[{"conversations":[` + turn + `,{"from":"gpt"}]}]`,
-			`f: line 1: entry 1: field "conversations[1].value": not found among from`, Auto},
-		{`[{"conversations":[{"value":["a"]},` + turn + `]}]`,
-			`f: line 1: entry 1: field "conversations[0].value": found an array, wanted a string`, Auto},
-		{`[{"conversations":[{"value":"a","content":"b"}]}]`,
-			`f: line 1: entry 1: field "conversations[0].value": found value and content, wanted one of them`, Auto},
-		{`[{"conversations":[],"conversation":[]}]`,
-			`f: line 1: entry 1: field "conversation": found conversations and conversation, wanted one of them`, Auto},
+		{
+			`[{"conversations":null}]`,
+			`f: line 1: entry 1: field "conversations": found null, wanted an array of turns`, Auto,
+		},
+		{
+			`[{"conversations":"hello"}]`,
+			`f: line 1: entry 1: field "conversations": found the string "hello", wanted an array of turns`, Auto,
+		},
+		{
+			`[{"conversations":"[{\"value\":\"a\"}"}]`,
+			`f: line 1: entry 1: field "conversations": truncated: the text ends inside an object or array`, Auto,
+		},
+		{
+			`[{"conversations":[` + turn + `,"hi"]}]`,
+			`f: line 1: entry 1: field "conversations[1].value": found the string "hi", wanted a turn with ` +
+				`from and value`, Auto,
+		},
+		{
+			`[{"conversations":[` + turn + `,{"from":"gpt"}]}]`,
+			`f: line 1: entry 1: field "conversations[1].value": not found among from`, Auto,
+		},
+		{
+			`[{"conversations":[{"value":["a"]},` + turn + `]}]`,
+			`f: line 1: entry 1: field "conversations[0].value": found an array, wanted a string`, Auto,
+		},
+		{
+			`[{"conversations":[{"value":"a","content":"b"}]}]`,
+			`f: line 1: entry 1: field "conversations[0].value": found value and content, wanted one of them`, Auto,
+		},
+		{
+			`[{"conversations":[],"conversation":[]}]`,
+			`f: line 1: entry 1: field "conversation": found conversations and conversation, wanted one of them`, Auto,
+		},
 
 		// Numbers.
-		{"prompt_tokens,output_tokens\n1,2\n-3,4\n",
-			`f: line 3: entry 2: field "prompt_tokens": found "-3", wanted a whole number from 0 to 16777216`, Auto},
-		{"prompt_tokens,output_tokens\n1,NaN\n",
-			`f: line 2: entry 1: field "output_tokens": found "NaN", wanted a whole number from 0 to 16777216`, Auto},
-		{"prompt_tokens,output_tokens\n1,99999999999999999999\n", `f: line 2: entry 1: field "output_tokens": found ` +
-			`"99999999999999999999", wanted a whole number from 0 to 16777216`, Auto},
-		{"prompt_tokens,output_tokens\n1.5,1\n",
-			`f: line 2: entry 1: field "prompt_tokens": found "1.5", wanted a whole number from 0 to 16777216`, Auto},
-		{"prompt_tokens,output_tokens\n0x10,1\n",
-			`f: line 2: entry 1: field "prompt_tokens": found "0x10", wanted a whole number from 0 to 16777216`, Auto},
-		{"prompt_tokens,output_tokens\n,1\n",
-			`f: line 2: entry 1: field "prompt_tokens": found "", wanted a whole number from 0 to 16777216`, Auto},
-		{"prompt_tokens,output_tokens,arrival_s\n1,2,-0.5\n",
-			`f: line 2: entry 1: field "arrival_s": found "-0.5", wanted a number of seconds from 0 to 315360000 (ten years)`, Auto},
-		{"prompt_tokens,output_tokens,arrival_s\n1,2,1e300\n",
-			`f: line 2: entry 1: field "arrival_s": found "1e300", wanted a number of seconds from 0 to 315360000 (ten years)`, Auto},
-		{"prompt_tokens,prompt_tokens,output_tokens\n1,2,3\n",
-			`f: line 1: field "prompt_tokens": found it twice in the header, wanted it once`, Auto},
+		{
+			"prompt_tokens,output_tokens\n1,2\n-3,4\n",
+			`f: line 3: entry 2: field "prompt_tokens": found "-3", wanted a whole number from 0 to 16777216`, Auto,
+		},
+		{
+			"prompt_tokens,output_tokens\n1,NaN\n",
+			`f: line 2: entry 1: field "output_tokens": found "NaN", wanted a whole number from 0 to 16777216`, Auto,
+		},
+		{
+			"prompt_tokens,output_tokens\n1,99999999999999999999\n",
+			`f: line 2: entry 1: field "output_tokens": found "99999999999999999999", wanted a whole ` +
+				`number from 0 to 16777216`, Auto,
+		},
+		{
+			"prompt_tokens,output_tokens\n1.5,1\n",
+			`f: line 2: entry 1: field "prompt_tokens": found "1.5", wanted a whole number from 0 to 16777216`, Auto,
+		},
+		{
+			"prompt_tokens,output_tokens\n0x10,1\n",
+			`f: line 2: entry 1: field "prompt_tokens": found "0x10", wanted a whole number from 0 to 16777216`, Auto,
+		},
+		{
+			"prompt_tokens,output_tokens\n,1\n",
+			`f: line 2: entry 1: field "prompt_tokens": found "", wanted a whole number from 0 to 16777216`, Auto,
+		},
+		{
+			"prompt_tokens,output_tokens,arrival_s\n1,2,-0.5\n",
+			`f: line 2: entry 1: field "arrival_s": found "-0.5", wanted a number of seconds from 0 to ` +
+				`315360000 (ten years)`, Auto,
+		},
+		{
+			"prompt_tokens,output_tokens,arrival_s\n1,2,1e300\n",
+			`f: line 2: entry 1: field "arrival_s": found "1e300", wanted a number of seconds from 0 to ` +
+				`315360000 (ten years)`, Auto,
+		},
+		{
+			"prompt_tokens,prompt_tokens,output_tokens\n1,2,3\n",
+			`f: line 1: field "prompt_tokens": found it twice in the header, wanted it once`, Auto,
+		},
 		{"prompt_tokens,output_tokens\n1\n", `f: line 2: entry 1: not a CSV row: wrong number of fields`, Auto},
-		{"prompt_tokens,output_tokens\n1,2\n\"1,2\n", `f: line 3: entry 2: not a CSV row: extraneous or missing " in quoted-field`,
-			Auto},
-		{"prompt_tokens,arrival_s\n1,2\n", `f: line 1: field "output_tokens": not found among the columns prompt_tokens, arrival_s`,
-			Lengths},
-		{"TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n",
-			`f: line 2: entry 1: field "TIMESTAMP": found "yesterday", wanted a date as 2023-11-16 18:15:46.6805900`, Auto},
-		{"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:00,1,2\n1823-01-01 00:00:00,1,2\n",
-			`f: line 3: entry 2: field "TIMESTAMP": found "1823-01-01 00:00:00", wanted a date within ten years of the first, ` +
-				`2023-01-01`, Auto},
-		{`{"timestamp":1,"input_length":"5","output_length":1}`,
-			`f: line 1: entry 1: field "input_length": found the string "5", wanted a number`, Auto},
-		{`{"input_length":5,"output_length":1}`,
-			`f: line 1: entry 1: field "timestamp": not found among input_length, output_length`, Auto},
-		{`{"timestamp":1e400,"input_length":5,"output_length":1}`, `f: line 1: entry 1: field "timestamp": found "1e400", ` +
-			`wanted a number of milliseconds from 0 to 315360000000 (ten years)`, Auto},
-		{`[{"prompt_tokens":1,"output_tokens":2,"arrival_s":0},{"prompt_tokens":1,"output_tokens":2}]`,
-			`f: line 1: entry 2: field "arrival_s": found no arrival, wanted one: the first entry has one`, Auto},
-		{`[{"prompt_tokens":1,"output_tokens":2},{"prompt_tokens":1,"output_tokens":2,"arrival_s":0}]`,
-			`f: line 1: entry 2: field "arrival_s": found an arrival, wanted none: the first entry has none`, Auto},
+		{
+			"prompt_tokens,output_tokens\n1,2\n\"1,2\n",
+			`f: line 3: entry 2: not a CSV row: extraneous or missing " in quoted-field`, Auto,
+		},
+		{
+			"prompt_tokens,arrival_s\n1,2\n",
+			`f: line 1: field "output_tokens": not found among the columns prompt_tokens, arrival_s`, Lengths,
+		},
+		{
+			"TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n",
+			`f: line 2: entry 1: field "TIMESTAMP": found "yesterday", wanted a date as ` +
+				`2023-11-16 18:15:46.6805900`, Auto,
+		},
+		{
+			"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:00,1,2\n1823-01-01 00:00:00,1,2\n",
+			`f: line 3: entry 2: field "TIMESTAMP": found "1823-01-01 00:00:00", wanted a date within ten ` +
+				`years of the first, 2023-01-01`, Auto,
+		},
+		{
+			`{"timestamp":1,"input_length":"5","output_length":1}`,
+			`f: line 1: entry 1: field "input_length": found the string "5", wanted a number`, Auto,
+		},
+		{
+			`{"input_length":5,"output_length":1}`,
+			`f: line 1: entry 1: field "timestamp": not found among input_length, output_length`, Auto,
+		},
+		{
+			`{"timestamp":1e400,"input_length":5,"output_length":1}`,
+			`f: line 1: entry 1: field "timestamp": found "1e400", wanted a number of milliseconds from 0 ` +
+				`to 315360000000 (ten years)`, Auto,
+		},
+		{
+			`[{"prompt_tokens":1,"output_tokens":2,"arrival_s":0},{"prompt_tokens":1,"output_tokens":2}]`,
+			`f: line 1: entry 2: field "arrival_s": found no arrival, wanted one: the first entry has one`, Auto,
+		},
+		{
+			`[{"prompt_tokens":1,"output_tokens":2},{"prompt_tokens":1,"output_tokens":2,"arrival_s":0}]`,
+			`f: line 1: entry 2: field "arrival_s": found an arrival, wanted none: the first entry has none`, Auto,
+		},
 	} {
 		_, err := Read(strings.NewReader(c.text), "f", Options{Format: c.format, Counter: letters{}})
 		var e *DataError
@@ -294,7 +391,8 @@ func TestReadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *DataError
-	if _, err = ReadFile(path, Options{}); !errors.As(err, &e) || e.File != path || e.Line != 2 || e.Field != "output_tokens" {
+	_, err = ReadFile(path, Options{})
+	if !errors.As(err, &e) || e.File != path || e.Line != 2 || e.Field != "output_tokens" {
 		t.Errorf("bad field: %#v", err)
 	}
 	if _, err = ReadFile(filepath.Join(path, "b"), Options{}); !errors.As(err, &e) {
@@ -304,6 +402,7 @@ func TestReadFile(t *testing.T) {
 
 // Behind a bad entry reading goes on where the caller wants it to; each bad entry is counted once.
 func TestProblems(t *testing.T) {
+	const good = `{"question":"ab","answer":"c"}`
 	for _, c := range []struct {
 		name, text string
 		problems   int
@@ -311,19 +410,23 @@ func TestProblems(t *testing.T) {
 		total      int
 		malformed  int
 	}{
-		{"array", "[{\"question\":\"a\",\"answer\":[{\"b\":[1]}]},7,[[]],\n{\"question\":\"ab\",\"answer\":\"c\"},{\"question\":1}]",
+		{"array", `[{"question":"a","answer":[{"b":[1]}]},7,[[]],` + "\n" + good + `,{"question":1}]`,
 			4, []Entry{row(4, 2, 1)}, 5, 4},
-		{"lines", "{\"question\":\"a\",\"answer\":\"b\"}\n{\"question\"\n{]\n{\"question\":\"ab\",\"answer\":\"c\"}\n", 2,
-			[]Entry{row(1, 1, 1), row(4, 2, 1)}, 4, 2},
-		{"table", "prompt_tokens,output_tokens\n1,2\nx,1\n1\n3,4\n", 2, []Entry{row(1, 1, 2), row(4, 3, 4)}, 4, 2},
-		{"truncated", "[{\"question\":\"a\",\"answer\":\"b\"},{\"question\":7,\"answer\":", 2, []Entry{row(1, 1, 1)}, 2, 1},
-		{"behind the array", "[{\"question\":\"a\",\"answer\":\"b\"}] x", 1, []Entry{row(1, 1, 1)}, 1, 0},
-		{"bad byte", "{\"question\":\"a\",\"answer\":\"b\"}\n{\"question\":\"\xff\"}\n{\"question\":\"a\",\"answer\":\"b\"}", 1,
-			[]Entry{row(1, 1, 1)}, 2, 1},
+		{"lines", good + "\n{\"question\"\n{]\n" + good + "\n",
+			2, []Entry{row(1, 2, 1), row(4, 2, 1)}, 4, 2},
+		{"table", "prompt_tokens,output_tokens\n1,2\nx,1\n1\n3,4\n",
+			2, []Entry{row(1, 1, 2), row(4, 3, 4)}, 4, 2},
+		{"truncated", "[" + good + `,{"question":7,"answer":`,
+			2, []Entry{row(1, 2, 1)}, 2, 1},
+		{"behind the array", "[" + good + "] x",
+			1, []Entry{row(1, 2, 1)}, 1, 0},
+		{"bad byte", good + "\n{\"question\":\"\xff\"}\n" + good,
+			1, []Entry{row(1, 2, 1)}, 2, 1},
 	} {
 		var problems []*DataError
 		got, err := Read(strings.NewReader(c.text), "f", Options{
-			Format: formatOf(c.name), Counter: letters{}, Problem: func(e *DataError) bool { problems = append(problems, e); return true },
+			Format: formatOf(c.name), Counter: letters{},
+			Problem: func(e *DataError) bool { problems = append(problems, e); return true },
 		})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)

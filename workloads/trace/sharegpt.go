@@ -9,10 +9,10 @@ import (
 // oneTurn is why a conversation without an answer is no request.
 const oneTurn = "fewer than 2 turns"
 
-// shareGPT reads {"conversations": [{"from": …, "value": …}, …]}. By the rules that vLLM and SGLang share, turn 0 is the
-// prompt and turn 1 the output, whatever their roles; later turns are passed over unread, and a conversation of fewer
-// than two turns is skipped. Conversations, or a turn, given as JSON inside a string are decoded. "conversation", "role"
-// and "content" are taken for "conversations", "from" and "value".
+// shareGPT reads {"conversations": [{"from": …, "value": …}, …]}. By the rules that vLLM and SGLang share, turn 0 is
+// the prompt and turn 1 the output, whatever their roles; later turns are passed over unread, and a conversation of
+// fewer than two turns is skipped. Conversations, or a turn, given as JSON inside a string are decoded. "conversation",
+// "role" and "content" are taken for "conversations", "from" and "value".
 func (r *reader) shareGPT(s *scanner) (e Entry, skip string, err error) {
 	turns := -1
 	var fields []string

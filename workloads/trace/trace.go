@@ -315,11 +315,12 @@ func (r *reader) notes() {
 		t.Notes = append(t.Notes, estimateNote(t.Format, r.opt.Tokenizer))
 	}
 	if r.decoded > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d conversations were JSON inside a string, and were decoded", r.decoded))
+		t.Notes = append(t.Notes, fmt.Sprintf("%d conversations were JSON inside a string, and were decoded",
+			r.decoded))
 	}
 	if r.answerFirst > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d conversations begin with the model's turn; it is taken as the prompt, "+
-			"as vLLM and SGLang do: roles are not checked", r.answerFirst))
+		t.Notes = append(t.Notes, fmt.Sprintf("%d conversations begin with the model's turn; it is taken as the "+
+			"prompt, as vLLM and SGLang do: roles are not checked", r.answerFirst))
 	}
 	if t.Format == Mooncake {
 		t.Notes = append(t.Notes, "shared prefixes (hash_ids) are not read: every prompt counts as new")

@@ -36,6 +36,8 @@ type Plan struct {
 	Policy     Batching
 	Points     []Point
 	Warnings   []string
+
+	sets map[string]*workloads.Set // read before, by what decides them: a sweep's plans share them
 }
 
 // Point is one working point of a plan.
@@ -58,21 +60,25 @@ type Batching struct {
 
 // NewPlan resolves a config. name is the run's, as in its folder's name.
 func NewPlan(ctx context.Context, name string, c *Config) (*Plan, error) {
-	p := &Plan{Config: c, Name: name}
-	for _, resolve := range []func() error{p.models, p.machine, p.contention, p.routing, p.batching, p.workload} {
-		if err := resolve(); err != nil {
-			return nil, err
+	p := &Plan{Config: c, Name: name, sets: map[string]*workloads.Set{}}
+	return p, p.resolve(ctx)
+}
+
+func (p *Plan) resolve(ctx context.Context) error {
+	for _, part := range []func() error{p.models, p.machine, p.contention, p.routing, p.batching, p.workload} {
+		if err := part(); err != nil {
+			return err
 		}
 	}
 	var err error
-	if p.SLO, err = metrics.ParseSLO(c.SLO); err != nil {
-		return nil, usage(err)
+	if p.SLO, err = metrics.ParseSLO(p.Config.SLO); err != nil {
+		return usage(err)
 	}
 	if err := p.expand(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	p.Hash, err = p.hash()
-	return p, err
+	return err
 }
 
 // models finds the pair.
@@ -233,7 +239,11 @@ func (p *Plan) workload() error {
 		names, load = c.Data, workloads.LoadFile
 	}
 	for _, name := range names {
-		set, err := load(name, o)
+		key := fmt.Sprint(name, o, len(c.Data))
+		set, err := p.sets[key], error(nil)
+		if set == nil {
+			set, err = load(name, o)
+		}
 		if err != nil {
 			if IsDataError(err) {
 				return &Error{ExitData, err}
@@ -243,6 +253,7 @@ func (p *Plan) workload() error {
 		if c.Arrival.Replays() && !set.HasArrivals {
 			return usagef("arrival %s: workload %s records no arrivals", c.Arrival, set.Name)
 		}
+		p.sets[key] = set
 		p.Sets = append(p.Sets, set)
 		for _, note := range set.Notes {
 			p.warn("%s: %s", set.Name, note)

@@ -105,20 +105,7 @@ func (p *Plan) order() []int {
 	for i := range order {
 		order[i] = i
 	}
-	cost := func(pt *Point) float64 {
-		_, output := pt.Set.Tokens()
-		return float64(output) / float64(max(pt.Concurrency, 1))
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := cost(&p.Points[a]), cost(&p.Points[b])
-		switch {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return compareCost(&p.Points[b], &p.Points[a]) })
 	return order
 }
 
@@ -214,15 +201,22 @@ func (p *Plan) manifest(o RunOptions) *results.Manifest {
 	if p.Config.Engine != "sim" {
 		m.Clock = "wall"
 	}
+	m.Workloads = p.workloadRecords()
+	m.Latency = p.LatencySources()
+	return m
+}
+
+// workloadRecords describes the request lists.
+func (p *Plan) workloadRecords() []results.WorkloadRecord {
+	var records []results.WorkloadRecord
 	for _, s := range p.Sets {
 		w := results.WorkloadRecord{Name: s.Name, Dataset: results.Name(s.Source), Count: len(s.Requests), SHA256: s.SHA256, Notes: s.Notes}
 		for _, k := range s.Skipped {
 			w.Skips = append(w.Skips, results.Skip{Reason: k.Reason, Count: k.Count})
 		}
-		m.Workloads = append(m.Workloads, w)
+		records = append(records, w)
 	}
-	m.Latency = p.LatencySources()
-	return m
+	return records
 }
 
 // LatencySources says of every model where its step times come from.
@@ -285,6 +279,9 @@ func newRecorder(p *Plan, pt *Point, folder *results.Folder, tick func(int)) (*r
 
 // ended writes one request.
 func (r *recorder) ended(q *results.Request) {
+	if r.part == nil { // a sweep keeps no requests
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.part.Write(q); err != nil && r.err == nil {

@@ -1,5 +1,5 @@
-// Package draw makes random numbers that depend on what they are for and not on what was drawn before: each is a hash of
-// a seed, a purpose, an index and a position. So a request's draws stay the same when others are added or removed.
+// Package draw makes random numbers that depend on what they are for and not on what was drawn before: each is a hash
+// of a seed, a purpose, an index and a position. So a request's draws stay the same when others are added or removed.
 package draw
 
 import "math"
@@ -60,9 +60,9 @@ func (s *Stream) Normal() float64 {
 	return r * math.Cos(2*math.Pi*s.Float64())
 }
 
-// Gamma returns the next number of the gamma distribution with the given shape and scale 1 (mean = shape): Marsaglia and
-// Tsang's method ("A simple method for generating gamma variables", 2000); a shape below 1 is drawn as shape + 1 and
-// brought down by a power of a uniform number.
+// Gamma returns the next number of the gamma distribution with the given shape and scale 1 (mean = shape): Marsaglia
+// and Tsang's method ("A simple method for generating gamma variables", 2000); a shape below 1 is drawn as shape + 1
+// and brought down by a power of a uniform number.
 func (s *Stream) Gamma(shape float64) float64 {
 	if shape < 1 {
 		u := s.Float64()

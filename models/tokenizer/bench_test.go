@@ -1,0 +1,70 @@
+package tokenizer
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The texts of the benchmarks: English with sums (GSM8K's questions), conversations of many languages and of code, and
+// one word of 100,000 letters, which a scan for the lowest rank would take hours for.
+func benchTexts(b *testing.B) map[string]string {
+	read := func(name string) string {
+		text, err := os.ReadFile(reference(b, "datasets", name))
+		if err != nil {
+			b.Fatal(err)
+		}
+		return string(text)
+	}
+	return map[string]string{
+		"text=gsm8k":    read("gsm8k_test.jsonl"),
+		"text=sharegpt": read("sharegpt_v3_1000.json"),
+		"text=oneword":  strings.Repeat("antidisestablishment", 5_000),
+	}
+}
+
+func BenchmarkCount(b *testing.B) {
+	texts := benchTexts(b)
+	for _, family := range []string{qwen25, llama31} {
+		tok := realTokenizer(b, family)
+		for _, name := range []string{"text=gsm8k", "text=sharegpt", "text=oneword"} {
+			b.Run(family+"/"+name, func(b *testing.B) {
+				b.SetBytes(int64(len(texts[name])))
+				for b.Loop() {
+					tok.Count(texts[name])
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for _, family := range []string{qwen25, llama31} {
+		b.Run(family, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				realTokenizer(b, family)
+			}
+		})
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	tok := realTokenizer(b, llama31)
+	ids := tok.Encode(benchTexts(b)["text=sharegpt"], false)
+	b.Run("whole", func(b *testing.B) {
+		b.SetBytes(int64(len(ids)))
+		for b.Loop() {
+			tok.Decode(ids)
+		}
+	})
+	b.Run("stream", func(b *testing.B) {
+		b.SetBytes(int64(len(ids)))
+		for b.Loop() {
+			d := tok.Decoder(true)
+			for _, id := range ids {
+				d.Add(id)
+			}
+		}
+	})
+}

