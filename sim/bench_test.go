@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/engine/route"
+	"github.com/trbench/trbench/engine/step"
 	"github.com/trbench/trbench/models/latency"
+	"github.com/trbench/trbench/models/signal"
 )
 
 // profile is an embedded latency table.
@@ -83,4 +86,35 @@ func BenchmarkRPC(b *testing.B) {
 		tokens += mustRun(b, c).Tokens
 	}
 	b.ReportMetric(float64(tokens)/b.Elapsed().Seconds()/1e6, "Mtok/s")
+}
+
+// Cost grows with the tokens, not with the models: an ensemble of M models that share the work.
+func BenchmarkModels(b *testing.B) {
+	for _, m := range []int{2, 4, 8} {
+		b.Run(fmt.Sprintf("models=%d", m), func(b *testing.B) {
+			var tokens int64
+			for b.Loop() {
+				c := &Config{Requests: equal(64, 100, 1024), Clients: 32}
+				weights := make([]float64, m)
+				for i := range m {
+					c.Models = append(c.Models, Model{Latency: latency.Affine{C0: 5 + float64(i), C1: .01, C2: 1e-5, P0: 5, P1: .01, P2: 1e-6}})
+					weights[i] = 1
+				}
+				r, err := route.New("me", route.Options{Models: m, Weights: weights})
+				if err != nil {
+					b.Fatal(err)
+				}
+				var rules []signal.Rule
+				for i := range m {
+					rules = append(rules, r.(route.Ruled).Rule(step.ModelID(i)))
+				}
+				c.Router = r
+				if c.Signal, err = signal.New(signal.Config{Seed: 1, Rules: rules, Rates: make([]float64, m)}); err != nil {
+					b.Fatal(err)
+				}
+				tokens += mustRun(b, c).Tokens
+			}
+			b.ReportMetric(float64(tokens)/b.Elapsed().Seconds()/1e6, "Mtok/s")
+		})
+	}
 }

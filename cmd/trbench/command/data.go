@@ -67,11 +67,14 @@ func dataInspect() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if format == "json" {
+			switch {
+			case format == "json":
 				if err := writeJSON(cmd.OutOrStdout(), r); err != nil {
 					return err
 				}
-			} else {
+			case r.Entries == 0: // nothing was read: the problem says it all
+				return &experiment.Error{Code: experiment.ExitData, Err: orNothing(r.Err())}
+			default:
 				writeReport(cmd.OutOrStdout(), r)
 			}
 			if r.Usable == 0 {

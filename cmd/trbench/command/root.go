@@ -69,7 +69,33 @@ It simulates (seconds, no GPU) with the scheduler that the engine runs.`,
 	root.AddCommand(runCommand(), sweepCommand(), markovCommand(), dataCommand(), modelsCommand(), programsCommand(), versionCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	judgeArgs(root)
 	return root
+}
+
+// judgeArgs makes the commands that cobra adds, help and completion, refuse what they don't know: exit 2.
+func judgeArgs(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err != nil {
+					return badUsage("%w", err)
+				}
+				if !about.HasSubCommands() {
+					return nil
+				}
+				return unknownVerb(about, rest)
+			}
+		case "completion":
+			c.Args = unknownVerb
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = none
+			}
+		}
+	}
 }
 
 // badUsage marks an error as the user's: exit 2.
@@ -112,7 +138,7 @@ func none(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// flagError explains a flag that could not be read, with the nearest name of one that is unknown.
+// flagError names the flag that could not be read, and the nearest name of one that is unknown.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -123,6 +149,10 @@ func flagError(cmd *cobra.Command, err error) error {
 			return badUsage("unknown flag --%s: did you mean --%s?", name, near)
 		}
 		return badUsage("unknown flag --%s (%s --help lists the flags)", name, cmd.CommandPath())
+	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return badUsage("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
 	return badUsage("%w", err)
 }

@@ -161,6 +161,9 @@ func writeResult(cmd *cobra.Command, plan *experiment.Plan, r *experiment.Result
 	if err := r.Finish(o); err != nil {
 		return err
 	}
+	if kept := r.Folder.Kept(); kept != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "trbench: another result, or other files, had the folder's name: they are now in %s\n", kept)
+	}
 	out := cmd.OutOrStdout()
 	if err := printSummary(out, cfg.Output, r.Summary); err != nil {
 		return err
@@ -176,9 +179,6 @@ func writeResult(cmd *cobra.Command, plan *experiment.Plan, r *experiment.Result
 	fmt.Fprintf(out, "Results: %s\n", r.Folder.Path())
 	if len(files) > 0 {
 		fmt.Fprintf(out, "Plots:   %d files; begin with %s/%s\n", len(files), r.Folder.Path(), files[0])
-	}
-	if kept := r.Folder.Kept(); kept != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "trbench: files in the replaced result that no run wrote are now in %s\n", kept)
 	}
 	return nil
 }

@@ -160,23 +160,26 @@ func readSweep(dir string) (experiment.SweepSpec, *experiment.Config, error) {
 
 // runSweep runs a sweep into out. While it runs, the folder out.unfinished holds what is needed to resume.
 func runSweep(cmd *cobra.Command, s *experiment.Sweep, cfg *experiment.Config, out string, resumed bool, progress string) error {
+	// Found before the work starts; the folder itself is made at the end, so that a kill leaves one folder, not two.
 	folder, err := results.Create(out, s.Hash)
 	if err != nil {
 		return badUsage("%w", err)
 	}
+	if err := folder.Discard(); err != nil {
+		return err
+	}
 	work := filepath.Clean(out) + unfinished
 	journal, err := openSweep(s, work, resumed)
 	if err != nil {
-		return errors.Join(err, folder.Discard())
+		return err
 	}
 	bar, err := newProgress(cmd.ErrOrStderr(), progress, s.Runs())
 	if err != nil {
-		return errors.Join(err, journal.Close(), folder.Discard())
+		return errors.Join(err, journal.Close())
 	}
 	points, runErr := s.Run(cmd.Context(), journal, experiment.SweepOptions{Workers: cfg.Workers, Progress: bar.add})
 	bar.done()
 	if err := errors.Join(runErr, journal.Close()); err != nil {
-		err = errors.Join(err, folder.Discard())
 		if cmd.Context().Err() != nil {
 			return &experiment.Error{Code: experiment.ExitInterrupted, Err: fmt.Errorf(
 				"interrupted: %d runs are kept; go on with: trbench sweep --resume %s", journal.Len(), out)}
@@ -185,7 +188,10 @@ func runSweep(cmd *cobra.Command, s *experiment.Sweep, cfg *experiment.Config, o
 	}
 	report, err := s.Report(cmd.Context(), points)
 	if err != nil {
-		return errors.Join(err, folder.Discard())
+		return err
+	}
+	if folder, err = results.Create(out, s.Hash); err != nil {
+		return badUsage("%w", err)
 	}
 	if err := writeSweep(folder, s, cfg, report); err != nil {
 		return errors.Join(err, folder.Discard())

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 )
@@ -30,6 +31,10 @@ func (c *Config) LoadFile(path string) error {
 // LoadYAML lays a YAML document over c; name stands for it in errors.
 func (c *Config) LoadYAML(name string, data []byte) error {
 	file, err := parser.ParseBytes(data, 0)
+	var syntax *yaml.SyntaxError
+	if errors.As(err, &syntax) {
+		return usagef("%s:%d: %s", name, syntax.Token.Position.Line, syntax.Message)
+	}
 	if err != nil {
 		return usagef("config %s: %w", name, err)
 	}

@@ -3,7 +3,6 @@ package experiment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -21,9 +20,6 @@ import (
 // serve runs one point on the engine, on the wall clock, over the fake backend: real loops, real timers, and steps that
 // sleep as long as the latency model says.
 func (p *Plan) serve(ctx context.Context, pt *Point, seed uint64, rec *recorder) (*done, error) {
-	if pt.System.Topology == sim.RPC {
-		return nil, &Error{ExitTarget, fmt.Errorf("system %s runs with --engine sim only: name systems such as tokenrouter, step-sync, large-only", pt.System.Name)}
-	}
 	begin := time.Now()
 	now := func() clock.Instant { return clock.Instant(time.Since(begin)) }
 	machine, cfg, err := p.fakeEngine(pt, seed, now)
@@ -212,7 +208,7 @@ func (l *load) one(ctx context.Context, id int, r workloads.Request, scheduled c
 
 // took records a chunk.
 func (l *load) took(q *results.Request, c engine.Chunk) {
-	if c.Model > 0 {
+	if c.Model > 0 || l.point.System.AllLarge() {
 		q.LargeTokens += int32(c.Own)
 	}
 	l.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"github.com/trbench/trbench/models"
 	"github.com/trbench/trbench/models/latency"
 	"github.com/trbench/trbench/results/metrics"
+	"github.com/trbench/trbench/sim"
 	"github.com/trbench/trbench/workloads"
 )
 
@@ -301,6 +302,10 @@ func (p *Plan) expand(ctx context.Context) error {
 					sys, err := FindSystem(name)
 					if err != nil {
 						return usage(err)
+					}
+					if c.Engine != "sim" && sys.Topology == sim.RPC {
+						return &Error{ExitTarget, fmt.Errorf("system %s runs with --engine sim only: name systems such as "+
+							"tokenrouter, step-sync, large-only", sys.Name)}
 					}
 					pt := Point{Index: len(p.Points), System: sys, Set: set, Concurrency: n}
 					if sys.Routed() {

@@ -163,6 +163,12 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 		return nil, err
 	}
 	sc.Ended = rec.ended
+	if pt.System.AllLarge() { // the simulator runs one model, and takes it for the smallest
+		sc.Ended = func(q *results.Request) {
+			q.LargeTokens = q.OutputTokens
+			rec.ended(q)
+		}
+	}
 	if rec.trace != nil {
 		sc.Stepped = rec.trace.step
 	}
@@ -174,6 +180,9 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 		return nil, fmt.Errorf("%s: %w", pt, err)
 	}
 	d := &done{point: o.Summarise(p.base(pt)), ttft: o.TTFT(), tokens: o.Tokens}
+	if pt.System.AllLarge() && d.point.OutputTokens > 0 {
+		d.point.LargeShare = results.F(1)
+	}
 	for i, m := range o.Models {
 		d.point.BatchMean = append(d.point.BatchMean, results.Ratio(results.F(float64(m.Rows)), results.F(float64(m.Steps))))
 		d.point.Busy = append(d.point.Busy, results.Ratio(results.F(m.Busy.Seconds()), results.F(clock.Instant(o.End).Seconds())))

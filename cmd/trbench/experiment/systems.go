@@ -26,6 +26,9 @@ type System struct {
 // Routed says that the system runs a routing algorithm.
 func (s System) Routed() bool { return s.Topology != sim.Single }
 
+// AllLarge says that a model other than the smallest writes every token.
+func (s System) AllLarge() bool { return !s.Routed() && s.Only != 0 }
+
 // Systems lists the systems by name, TokenRouter first.
 //
 // The rpc presets charge what has a source and nothing else, so their ratios are lower bounds: a server's own request

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -137,35 +138,58 @@ func (s *Sweep) choice(p *SweepPoint) string {
 	return strings.Join(parts, ", ")
 }
 
-// Recommendation is the sweep in one sentence.
+// Recommendation is the sweep in one sentence. Of many groups it names those that gain most.
 func (s *Sweep) Recommendation(verdicts []Verdict) string {
-	var worth, none, unmet []string
+	var worth []*Verdict
+	var chosen, none, unmet []string
 	for i := range verdicts {
 		v := &verdicts[i]
-		where := v.Group
 		switch {
 		case v.Best == nil:
-			unmet = append(unmet, where)
+			unmet = append(unmet, v.Group)
 		case v.Worth:
-			worth = append(worth, fmt.Sprintf("%s at %s (%+.1f %% %s, P99 TPOT %+.1f %%)", v.BestName, where, 100*v.Gain.Or(math.NaN()), s.Objective.Metric, 100*v.TPOTCost.Or(math.NaN())))
+			worth = append(worth, v)
 		case v.Eager == nil:
-			worth = append(worth, fmt.Sprintf("%s at %s", v.BestName, where))
+			chosen = append(chosen, fmt.Sprintf("%s at %s", v.BestName, v.Group))
 		default:
-			none = append(none, where)
+			none = append(none, v.Group)
 		}
 	}
+	rest := ""
+	if len(worth) > namedGroups {
+		rest = fmt.Sprintf(", and a delay at %d more", len(worth)-namedGroups)
+		slices.SortStableFunc(worth, func(a, b *Verdict) int {
+			return cmp.Compare(math.Abs(b.Gain.Or(0)), math.Abs(a.Gain.Or(0)))
+		})
+		worth = worth[:namedGroups]
+	}
+	for _, v := range worth {
+		chosen = append(chosen, fmt.Sprintf("%s at %s (%+.1f %% %s, P99 TPOT %+.1f %%)", v.BestName, v.Group, 100*v.Gain.Or(math.NaN()),
+			s.Objective.Metric, 100*v.TPOTCost.Or(math.NaN())))
+	}
 	var parts []string
-	if len(worth) > 0 {
-		parts = append(parts, "use "+strings.Join(worth, ", "))
+	if len(chosen) > 0 {
+		parts = append(parts, "use "+strings.Join(chosen, "; ")+rest)
 	}
 	if len(none) > 0 {
-		parts = append(parts, "no delay is worth it at "+strings.Join(none, ", "))
+		parts = append(parts, "no delay is worth it at "+few(none))
 	}
 	if len(unmet) > 0 {
-		parts = append(parts, "nothing meets the limits at "+strings.Join(unmet, ", "))
+		parts = append(parts, "nothing keeps to the limits at "+few(unmet))
 	}
-	text := strings.Join(parts, "; ") + "."
+	text := strings.Join(parts, ". ") + "."
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// namedGroups is how many groups a sentence names.
+const namedGroups = 4
+
+// few lists the first groups and counts the others.
+func few(groups []string) string {
+	if n := len(groups); n > namedGroups {
+		return strings.Join(groups[:namedGroups], "; ") + fmt.Sprintf(" and %d more", n-namedGroups)
+	}
+	return strings.Join(groups, "; ")
 }
 
 // onlyByN says that the groups differ in the concurrency alone.
