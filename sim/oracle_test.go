@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/core"
 	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
@@ -155,4 +157,26 @@ func TestGoldenChain(t *testing.T) {
 			near(t, fmt.Sprintf("N = %d, B = (1,%d)", n, b+1), tokensPerSecond(mustRun(t, c)), want, .005)
 		}
 	}
+}
+
+// profile is an embedded latency table.
+func profile(t testing.TB, gpu, model string, tp int) latency.Model {
+	t.Helper()
+	p, err := latency.Lookup(gpu, model, tp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.New()
+}
+
+// poisson draws n arrivals at rate a second.
+func poisson(n int, rate float64, seed uint64) []clock.Instant {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	at := make([]clock.Instant, n)
+	var now clock.Instant
+	for i := range at {
+		now = now.Add(time.Duration(rng.ExpFloat64() / rate * 1e9))
+		at[i] = now
+	}
+	return at
 }
