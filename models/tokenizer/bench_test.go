@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The texts of the benchmarks: English with sums (GSM8K's questions), conversations of many languages and of code, and
-// one word of 100,000 letters, which a scan for the lowest rank would take hours for.
+// benchTexts are English with sums (GSM8K's questions), conversations in many languages and code, and one word of
+// 100,000 letters, which would take a scan for the lowest rank as many passes.
 func benchTexts(b *testing.B) map[string]string {
 	read := func(name string) string {
 		text, err := os.ReadFile(reference(b, "datasets", name))
@@ -51,15 +51,18 @@ func BenchmarkOpen(b *testing.B) {
 
 func BenchmarkDecode(b *testing.B) {
 	tok := realTokenizer(b, llama31)
-	ids := tok.Encode(benchTexts(b)["text=sharegpt"], false)
+	text := benchTexts(b)["text=sharegpt"]
+	ids := tok.Encode(text, false)
 	b.Run("whole", func(b *testing.B) {
-		b.SetBytes(int64(len(ids)))
+		b.ReportAllocs()
+		b.SetBytes(int64(len(text)))
 		for b.Loop() {
 			tok.Decode(ids)
 		}
 	})
 	b.Run("stream", func(b *testing.B) {
-		b.SetBytes(int64(len(ids)))
+		b.ReportAllocs()
+		b.SetBytes(int64(len(text)))
 		for b.Loop() {
 			d := tok.Decoder(true)
 			for _, id := range ids {

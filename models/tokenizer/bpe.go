@@ -1,7 +1,5 @@
 package tokenizer
 
-import "unsafe"
-
 // shortWord is the most bytes that are merged by scanning for the lowest rank, in the square of the length; longer
 // words go through a heap.
 const shortWord = 64
@@ -14,7 +12,7 @@ func (t *Tokenizer) appendWord(ids []int32, word string) []int32 {
 		return append(ids, v.byteID[word[0]])
 	}
 	if t.ignoreMerge && len(word) <= v.longest {
-		if _, id := v.find(unsafe.Slice(unsafe.StringData(word), len(word))); id >= 0 {
+		if _, id := find(v, word); id >= 0 {
 			return append(ids, id)
 		}
 	}

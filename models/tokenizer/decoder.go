@@ -24,8 +24,8 @@ func (d *Decoder) Add(id int32) string {
 		return ""
 	}
 	token := d.tokenizer.vocab.bytes(id)
-	if d.heldLen == 0 && utf8.Valid(token) {
-		return string(token)
+	if d.heldLen == 0 && utf8.ValidString(token) {
+		return token
 	}
 	raw := append(append([]byte(nil), d.held[:d.heldLen]...), token...)
 	text, rest := appendValid(d.scratch[:0], raw)
@@ -34,8 +34,8 @@ func (d *Decoder) Add(id int32) string {
 	return string(text)
 }
 
-// Flush ends the text: what is held back cannot become a character any more, and is returned as U+FFFD. The decoder then
-// is as new.
+// Flush ends the text: what is held back cannot become a character any more, and is returned as U+FFFD. Then the
+// decoder is as new.
 func (d *Decoder) Flush() string {
 	text := appendLost(nil, d.held[:d.heldLen])
 	d.heldLen = 0

@@ -12,5 +12,5 @@
 // A Tokenizer never changes after Open, so that goroutines may share it. The package reads tokenizer.json,
 // tokenizer_config.json, generation_config.json and chat_template.jinja of one folder, and nothing else.
 //
-// Read tokenizer.go first.
+// Read tokenizer.go first; file.go and folder.go say what of those files is supported.
 package tokenizer

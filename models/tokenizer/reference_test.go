@@ -108,43 +108,83 @@ func TestLlamaCpp(t *testing.T) {
 	}
 }
 
-// TestGSM8KCounts compares token counts with those that other implementations found over the whole test set.
+// TestGSM8KCounts compares token counts with those that other implementations found over the whole data set.
 func TestGSM8KCounts(t *testing.T) {
 	for _, c := range []struct{ family, suffix string }{{qwen25, "qwen25"}, {llama31, "llama31"}} {
 		t.Run(c.family, func(t *testing.T) {
-			data, err := os.Open(reference(t, "datasets", "gsm8k_test.jsonl"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer data.Close()
-			lengths, err := os.Open(reference(t, "lengths", "gsm8k_test."+c.suffix+".csv"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer lengths.Close()
-			rows, err := csv.NewReader(lengths).ReadAll()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(rows[0], []string{"prompt_tokens", "output_tokens"}) {
-				t.Fatalf("columns are %q", rows[0])
-			}
 			tok := realTokenizer(t, c.family)
-			lines := bufio.NewScanner(data)
-			n := 0
-			for ; lines.Scan(); n++ {
-				var row struct{ Question, Answer string }
-				if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-					t.Fatal(err)
-				}
-				got := []string{strconv.Itoa(tok.Count(row.Question)), strconv.Itoa(tok.Count(row.Answer))}
-				if want := rows[n+1]; !slices.Equal(got, want) {
-					t.Errorf("line %d: prompt and output are %v tokens, want %v", n+1, got, want)
-				}
-			}
-			if n != 1319 || len(rows) != n+1 {
-				t.Fatalf("%d questions, %d rows of lengths, want 1319 each", n, len(rows)-1)
+			for part, size := range map[string]int{"gsm8k_test": 1319, "gsm8k_train": 7473} {
+				checkCounts(t, tok, reference(t, "datasets", part+".jsonl"),
+					reference(t, "lengths", part+"."+c.suffix+".csv"), size)
 			}
 		})
+	}
+}
+
+// checkCounts compares the counts of size questions and answers with a table of them.
+func checkCounts(t *testing.T, tok *Tokenizer, texts, counts string, size int) {
+	t.Helper()
+	data, err := os.Open(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	lengths, err := os.Open(counts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lengths.Close()
+	rows, err := csv.NewReader(lengths).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(rows[0], []string{"prompt_tokens", "output_tokens"}) || len(rows) != size+1 {
+		t.Fatalf("%d rows under the columns %q", len(rows)-1, rows[0])
+	}
+	lines, n := bufio.NewScanner(data), 0
+	for ; lines.Scan(); n++ {
+		var row struct{ Question, Answer string }
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{strconv.Itoa(tok.Count(row.Question)), strconv.Itoa(tok.Count(row.Answer))}
+		if want := rows[n+1]; !slices.Equal(got, want) {
+			t.Errorf("line %d: prompt and output are %v tokens, want %v", n+1, got, want)
+		}
+	}
+	if n != size {
+		t.Fatalf("%d questions, want %d", n, size)
+	}
+}
+
+// TestDemoPrompts: the reference prompts of the demo pair decode to text that encodes to them again.
+func TestDemoPrompts(t *testing.T) {
+	tok, err := Open(reference(t, "models", "gsm-pair"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(reference(t, "golden", "gsm-s.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct {
+		Cases []struct {
+			Prompt []int32 `json:"prompt_ids"`
+		}
+	}
+	if err := json.Unmarshal(text, &golden); err != nil || len(golden.Cases) == 0 {
+		t.Fatalf("%d cases: %v", len(golden.Cases), err)
+	}
+	for i, c := range golden.Cases {
+		prompt := tok.Decode(c.Prompt)
+		if !strings.HasPrefix(prompt, "Question: ") || !strings.HasSuffix(prompt, "\nAnswer:") {
+			t.Errorf("case %d: %q", i, prompt)
+		}
+		if got := tok.Encode(prompt, true); !slices.Equal(got, c.Prompt) {
+			t.Errorf("case %d: %v, want %v", i, got, c.Prompt)
+		}
+	}
+	if tok.Template() != NoTemplate || tok.BOS() != -1 || !slices.Equal(tok.EOS(), []int32{1021}) {
+		t.Errorf("template %s, begins with %d, ends with %v", tok.Template(), tok.BOS(), tok.EOS())
 	}
 }

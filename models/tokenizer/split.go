@@ -184,8 +184,8 @@ func blank(text string, cutLines bool) int {
 	return last
 }
 
-// contraction is the length of 's, 't, 're, 've, 'm, 'll or 'd at the start of text; 0 where there is none. Folding case
-// also takes the long s, as regular expressions do.
+// contraction is the length of 's, 't, 're, 've, 'm, 'll or 'd at the start of text; 0 where there is none. Folding
+// case also takes the long s, as regular expressions do.
 func contraction(text string, fold bool) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0

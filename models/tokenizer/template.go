@@ -31,8 +31,8 @@ const (
 	NoTemplate      Template = "none"     // contents only, one a line: for a model not trained on conversations
 	Llama3          Template = "llama3"   // Llama 3
 	Llama31         Template = "llama3.1" // Llama 3.1 to 3.3: a system message that states dates
-	ChatML          Template = "chatml"   // Qwen 2 and 2.5, with the default system message of either
-	Qwen3           Template = "qwen3"    // ChatML; earlier answers lose what was thought before them
+	ChatML          Template = "chatml"   // Qwen 2 and 2.5; the template's own system message where none is given
+	Qwen3           Template = "qwen3"    // ChatML; answers to earlier questions lose the thoughts before them
 	UnknownTemplate Template = "unknown"  // the model has one, of another family: text can be encoded, chats can't
 )
 
@@ -53,19 +53,30 @@ func recognise(jinja string) (t Template, system string) {
 	case has("<|start_header_id|>"):
 		return Llama3, ""
 	case has("<|im_start|>") && has("</think>"):
+		if has(`<|im_start|>assistant\n<think>`) {
+			return UnknownTemplate, "" // begins the thought itself
+		}
 		return Qwen3, ""
 	case has("<|im_start|>"):
-		for _, s := range []string{
-			"You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", // Qwen 2.5
-			"You are a helpful assistant.",                                         // Qwen 2
-		} {
-			if has(s) {
-				return ChatML, s
-			}
-		}
-		return ChatML, ""
+		return ChatML, defaultSystem(jinja)
 	}
 	return UnknownTemplate, ""
+}
+
+// defaultSystem is the text of the system message that a ChatML template spells out in one literal; "" if it has none.
+func defaultSystem(jinja string) string {
+	for {
+		_, rest, ok := strings.Cut(jinja, "<|im_start|>system")
+		if !ok {
+			return ""
+		}
+		text, _, ok := strings.Cut(rest, "<|im_end|>")
+		if ok && text != "" && !strings.ContainsAny(text, `'"`) {
+			text = strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(text)
+			return strings.TrimPrefix(text, "\n")
+		}
+		jinja = rest
+	}
 }
 
 // markers are the added tokens that a template writes.
@@ -220,27 +231,38 @@ func (t *Tokenizer) layChatML(l *layout, messages []Message) {
 	if t.defaultSystem != "" && (len(messages) == 0 || messages[0].Role != System) {
 		turn(System, t.defaultSystem)
 	}
-	lastUser := -1
+	question := len(messages) - 1 // the last one; with none, all answers count as earlier
 	for i, m := range messages {
 		if m.Role == User {
-			lastUser = i
+			question = i
 		}
 	}
 	for i, m := range messages {
 		content := m.Content
-		if t.template == Qwen3 && m.Role == Assistant && i < lastUser {
-			content = answer(content)
+		if t.template == Qwen3 && m.Role == Assistant {
+			content = qwen3Answer(content, i > question, i == len(messages)-1)
 		}
 		turn(m.Role, content)
 	}
 	header(Assistant)
 }
 
-// answer is what an assistant said after it thought.
-func answer(content string) string {
-	const end = "</think>"
+// qwen3Answer is an answer as Qwen 3 sees it: without its thoughts, or, behind the last question, with them; the last
+// message shows them even if there are none.
+func qwen3Answer(content string, current, last bool) string {
+	const begin, end = "<think>", "</think>"
+	thought := ""
 	if i := strings.LastIndex(content, end); i >= 0 {
-		return strings.TrimLeft(content[i+len(end):], "\n")
+		thought, _, _ = strings.Cut(content, end)
+		thought = strings.TrimRight(thought, "\n")
+		if i := strings.LastIndex(thought, begin); i >= 0 {
+			thought = thought[i+len(begin):]
+		}
+		thought = strings.Trim(thought, "\n")
+		content = strings.TrimLeft(content[i+len(end):], "\n")
+	}
+	if current && (last || thought != "") {
+		return begin + "\n" + thought + "\n" + end + "\n\n" + strings.TrimLeft(content, "\n")
 	}
 	return content
 }

@@ -81,7 +81,7 @@ func (t *Tokenizer) Decode(ids []int32) string {
 }
 
 // Token is the bytes of one token, which need not be whole characters; "" for an id that no token has.
-func (t *Tokenizer) Token(id int32) string { return string(t.vocab.bytes(id)) }
+func (t *Tokenizer) Token(id int32) string { return t.vocab.bytes(id) }
 
 // ID is the id of the added token that is spelt so.
 func (t *Tokenizer) ID(added string) (id int32, ok bool) {

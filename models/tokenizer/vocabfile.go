@@ -44,11 +44,14 @@ func (f *tokenizerFile) vocabulary(most int) (*vocabulary, error) {
 		if !okLeft || !okRight {
 			return fmt.Errorf("%q %q: %w", left, right, errNoToken)
 		}
+		if err := v.addMerge(rank, both, split); err != nil {
+			return err
+		}
 		rank++
-		return v.addMerge(rank-1, both, split)
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("model.merges: item %d: %w", rank, err)
+		return nil, fmt.Errorf("model.merges[%d]: %w", rank, err)
 	}
 	return v, nil
 }

@@ -32,7 +32,7 @@ const (
 	maxLayers    = 10_000
 	maxWidth     = 1 << 24
 	maxPositions = 1 << 30
-	maxConfig    = 1 << 20 // bytes of config.json
+	maxConfig    = 1 << 20 // bytes of config.json, which has about 1 kB
 )
 
 // Config is a model's architecture: what config.json says, checked, its defaults filled in.
@@ -133,7 +133,7 @@ func (t *tokenIDs) UnmarshalJSON(text []byte) error {
 // readConfig reads config.json in dir, and the stop tokens of generation_config.json where that is present.
 func readConfig(fsys fs.FS, dir, label string) (Config, error) {
 	source := path.Join(label, "config.json")
-	text, err := readSmall(fsys, path.Join(dir, "config.json"), source)
+	text, err := readText(fsys, path.Join(dir, "config.json"), source, maxConfig)
 	if err != nil {
 		return Config{}, err
 	}
@@ -142,7 +142,7 @@ func readConfig(fsys fs.FS, dir, label string) (Config, error) {
 		return Config{}, err
 	}
 	source = path.Join(label, "generation_config.json")
-	text, err = readSmall(fsys, path.Join(dir, "generation_config.json"), source)
+	text, err = readText(fsys, path.Join(dir, "generation_config.json"), source, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}
@@ -152,14 +152,14 @@ func readConfig(fsys fs.FS, dir, label string) (Config, error) {
 	return c, c.addStops(text, source)
 }
 
-// readSmall reads a JSON file that describes a model; none comes near maxConfig.
-func readSmall(fsys fs.FS, name, source string) ([]byte, error) {
+// readText reads a file of at most so many bytes; source stands for it in errors.
+func readText(fsys fs.FS, name, source string, most int64) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, cause(err))
 	}
-	if info.Size() > maxConfig {
-		return nil, fmt.Errorf("%s: %d bytes, wanted at most %d", source, info.Size(), maxConfig)
+	if info.Size() > most {
+		return nil, fmt.Errorf("%s: %d bytes, wanted at most %d", source, info.Size(), most)
 	}
 	text, err := fs.ReadFile(fsys, name)
 	if err != nil {

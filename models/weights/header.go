@@ -2,6 +2,7 @@ package weights
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -34,8 +35,8 @@ func parseFile(file []byte) (entries []entry, data []byte, err error) {
 	}
 	length, rest := binary.LittleEndian.Uint64(file), file[8:]
 	if length > uint64(len(rest)) {
-		return nil, nil, fmt.Errorf("header is %d bytes by its length field, but %d follow: truncated, or no safetensors file",
-			length, len(rest))
+		return nil, nil, fmt.Errorf("header is %d bytes by its length field, but %d follow: truncated, or no "+
+			"safetensors file", length, len(rest))
 	}
 	if length > maxHeader {
 		return nil, nil, fmt.Errorf("header is %d bytes, wanted at most %d", length, maxHeader)
@@ -51,13 +52,7 @@ func parseFile(file []byte) (entries []entry, data []byte, err error) {
 // checkPlaces sorts entries by place and checks that they tile size bytes of data.
 func checkPlaces(entries []entry, size int64) error {
 	slices.SortFunc(entries, func(a, b entry) int {
-		if a.begin != b.begin {
-			return compare(a.begin, b.begin)
-		}
-		if a.end != b.end {
-			return compare(a.end, b.end)
-		}
-		return compare(a.name, b.name)
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.name, b.name))
 	})
 	var covered int64
 	for i, e := range entries {
@@ -79,17 +74,6 @@ func checkPlaces(entries []entry, size int64) error {
 		return fmt.Errorf("%d bytes of data, but the tensors end at %d", size, covered)
 	}
 	return nil
-}
-
-// compare orders two values as slices.SortFunc wants it.
-func compare[T int64 | string](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // parseHeader reads the JSON object. It walks the tokens itself, because encoding/json takes the last of two equal keys
@@ -275,7 +259,7 @@ func found(t json.Token) string {
 	case string:
 		return clip(t)
 	case json.Number:
-		return clip(string(t))
+		return string(t[:min(len(t), 40)])
 	}
 	return fmt.Sprint(t)
 }

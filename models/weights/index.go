@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func (m *Model) openFiles(fsys fs.FS, dir, label string) (map[string]storedTenso
 		return nil, fmt.Errorf("%s: %w", path.Join(label, singleFile), cause(err))
 	}
 	source := path.Join(label, indexFile)
-	text, err := readIndex(fsys, path.Join(dir, indexFile), source)
+	text, err := readText(fsys, path.Join(dir, indexFile), source, maxHeader)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: holds neither %s nor %s: %w", label, singleFile, indexFile, fs.ErrNotExist)
 	}
@@ -45,12 +46,7 @@ func (m *Model) openFiles(fsys fs.FS, dir, label string) (map[string]storedTenso
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	var shards []string
-	for _, shard := range index {
-		shards = append(shards, shard)
-	}
-	slices.Sort(shards)
-	for _, shard := range slices.Compact(shards) {
+	for _, shard := range slices.Compact(slices.Sorted(maps.Values(index))) {
 		if err := m.openFile(fsys, dir, label, shard, stored); err != nil {
 			return nil, err
 		}
@@ -97,22 +93,6 @@ func (s storedTensor) tensor(want []int) (Tensor, error) {
 	return Tensor{Name: s.name, DType: dtype, Shape: s.shape, Data: data}, nil
 }
 
-// readIndex reads the index, which is JSON of about 100 bytes a tensor.
-func readIndex(fsys fs.FS, name, source string) ([]byte, error) {
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, cause(err))
-	}
-	if info.Size() > maxHeader {
-		return nil, fmt.Errorf("%s: %d bytes, wanted at most %d", source, info.Size(), maxHeader)
-	}
-	text, err := fs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, cause(err))
-	}
-	return text, nil
-}
-
 // parseIndex reads the map from tensor to file.
 func parseIndex(text []byte) (map[string]string, error) {
 	var whole struct{}
@@ -156,7 +136,7 @@ func parseIndex(text []byte) (map[string]string, error) {
 
 // checkIndex checks that the files hold what the index says, no less and no more.
 func checkIndex(index map[string]string, stored map[string]storedTensor, label string) error {
-	for _, name := range sortedKeys(index) {
+	for _, name := range slices.Sorted(maps.Keys(index)) {
 		want := path.Join(label, index[name])
 		s, ok := stored[name]
 		if !ok {
@@ -166,19 +146,10 @@ func checkIndex(index map[string]string, stored map[string]storedTensor, label s
 			return fmt.Errorf("tensor %s: is in %s, not in %s", clip(name), s.file.name, want)
 		}
 	}
-	for _, name := range sortedKeys(stored) {
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
 		if _, ok := index[name]; !ok {
 			return fmt.Errorf("tensor %s of %s: is not in the index", clip(name), stored[name].file.name)
 		}
 	}
 	return nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

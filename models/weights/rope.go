@@ -52,10 +52,10 @@ func (r RopeScaling) check() error {
 	return nil
 }
 
-// InvFreq is the rotary frequency of each pair of a head, radians a position, scaling applied: HeadDim/2 values, highest
-// first. Value i turns the pair (i, i + HeadDim/2) of a head (the "rotate half" layout of Hugging Face files).
-// The base is theta^(-2i/HeadDim) (RoFormer, section 3.2.2); Llama 3's ramp is that of Meta's reference code
-// (llama-models, apply_scaling).
+// InvFreq is the rotary frequency of each pair of a head, radians a position, with scaling: HeadDim/2 values, highest
+// first. Value i turns the pair (i, i + HeadDim/2) of a head, the "rotate half" layout of Hugging Face files. The base
+// is theta^(-2i/HeadDim) (RoFormer, section 3.2.2); Llama 3's ramp is that of Meta's reference code (llama-models,
+// apply_scaling).
 func (c Config) InvFreq() []float64 {
 	freqs := make([]float64, c.HeadDim/2)
 	for i := range freqs {

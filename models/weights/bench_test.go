@@ -1,0 +1,18 @@
+package weights
+
+import "testing"
+
+// BenchmarkOpen maps gsm-l: 10 MB in 74 tensors.
+func BenchmarkOpen(b *testing.B) {
+	dir := reference(b, "models", "gsm-pair", "gsm-l")
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := Open(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
