@@ -43,7 +43,10 @@ type Model struct {
 // Config describes an engine.
 type Config struct {
 	Models []Model
-	Router route.Router // nil for a single model
+	Router route.Router // nil for a single model; engines may share it, each takes a fresh one
+	// Admit, if not nil, hears of each request before its first step, and returns the external router's score of its
+	// prompt.
+	Admit func(h step.Handle, id step.RequestID, prompt int32) float64
 	// StepSync lets one model run at a time, in turn.
 	StepSync bool
 	// MaxActive bounds the active requests; 0 is DefaultMaxActive.
@@ -84,6 +87,9 @@ type Engine struct {
 	active int
 	turn   int // StepSync: the model to ask first
 	err    error
+	router route.Router
+	follow route.Follower // router, if it follows requests
+	let    func()         // lets go of what the router holds
 }
 
 // New starts an engine.
@@ -100,10 +106,12 @@ func New(c Config) (*Engine, error) {
 		e.now = func() clock.Instant { return clock.Instant(time.Since(begin)) }
 	}
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	e.router, e.let = host(c.Router)
+	e.follow, _ = e.router.(route.Follower)
 	for i, m := range c.Models {
 		e.subs = append(e.subs, core.New(core.Config{
 			Model: step.ModelID(i), Policy: m.Policy, KVBlocks: int32(m.KVTokens / core.DefaultBlockTokens),
-			BlockTokens: core.DefaultBlockTokens, Router: c.Router,
+			BlockTokens: core.DefaultBlockTokens, Router: e.router,
 		}))
 		e.lanes = append(e.lanes, newLane())
 	}
@@ -124,6 +132,8 @@ func (e *Engine) Close() error {
 	e.loops.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.let()
+	e.let, e.follow = func() {}, nil
 	if errors.Is(e.err, ErrClosed) {
 		return nil
 	}
@@ -166,8 +176,12 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 		e.live = append(e.live, nil)
 		e.refs = append(e.refs, 0)
 	}
-	err := e.subs[0].Submit(now, core.Request{Handle: h, ID: r.ID, Prompt: int32(r.Prompt), Max: int32(r.Max)})
+	first, err := e.begin(now, h, r)
+	if err == nil {
+		err = e.subs[first].Submit(now, core.Request{Handle: h, ID: r.ID, Prompt: int32(r.Prompt), Max: int32(r.Max)})
+	}
 	if err != nil {
+		e.letGo(h)
 		e.free = append(e.free, h)
 		return nil, err
 	}
@@ -175,7 +189,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	e.live[h], e.refs[h] = s, 1
 	e.active++
 	e.setActive(now)
-	e.lanes[0].wake()
+	e.lanes[first].wake()
 	if ctx.Done() != nil {
 		s.stop = context.AfterFunc(ctx, func() { e.cancelRequest(s) })
 	}

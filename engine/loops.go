@@ -6,6 +6,7 @@ import (
 
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
 )
 
@@ -221,6 +222,25 @@ func (e *Engine) cancelHere(now clock.Instant, s *Stream) {
 	}
 }
 
+// begin tells the router of a new request, and returns the model that runs its first step. Engine.mu is held.
+func (e *Engine) begin(now clock.Instant, h step.Handle, r Request) (step.ModelID, error) {
+	a := route.Arrival{At: now, Handle: h, ID: r.ID, Prompt: int32(r.Prompt), Output: int32(r.Max)}
+	if e.cfg.Admit != nil {
+		a.Score = e.cfg.Admit(h, r.ID, a.Prompt)
+	}
+	if e.follow == nil {
+		return 0, nil
+	}
+	return e.follow.Begin(a)
+}
+
+// letGo tells the router that a request has ended. Engine.mu is held.
+func (e *Engine) letGo(h step.Handle) {
+	if e.follow != nil {
+		e.follow.End(h)
+	}
+}
+
 // end closes a request's stream and tells every subserver that one fewer is active.
 func (e *Engine) end(now clock.Instant, d core.Done) {
 	s := e.live[d.Handle]
@@ -229,10 +249,15 @@ func (e *Engine) end(now clock.Instant, d core.Done) {
 	if s.stop != nil {
 		s.stop()
 	}
-	e.cfg.Log.Done(now, s.request.ID)
-	var err error
+	e.letGo(d.Handle)
+	err := d.Err
 	if d.Status == core.Cancelled {
 		err = ErrCancelled
+	}
+	if d.Status == core.Failed {
+		e.cfg.Log.Failed(now, s.request.ID)
+	} else {
+		e.cfg.Log.Done(now, s.request.ID)
 	}
 	e.live[d.Handle] = nil
 	s.end(now, err)

@@ -260,6 +260,7 @@ func (e *encoder) point(p *Point) {
 	e.float("finished_req_s", p.RequestRate)
 	e.dist("icl_ms", p.ICL)
 	e.dist("ttft_from_send_ms", p.TTFTFromSend)
+	e.float("agreement", p.Agreement)
 	e.positive("repeats", p.Repeats)
 	e.float("output_tok_s_ci95", p.OutputCI95)
 	e.name("percentile_note", p.Note)

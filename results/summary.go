@@ -59,6 +59,7 @@ type Point struct {
 	RequestRate   Float  `json:"finished_req_s"` // finished requests per second of DurationS
 	ICL           *Dist  `json:"icl_ms"`         // gap between chunks: the steps that committed something
 	TTFTFromSend  *Dist  `json:"ttft_from_send_ms"`
+	Agreement     Float  `json:"agreement"`         // share of tokens that the large model would have written too; null where nobody knows
 	Repeats       int    `json:"repeats"`           // runs that this point is the mean of; 0 or 1: one
 	OutputCI95    Float  `json:"output_tok_s_ci95"` // half-width of the 95 % interval over repeats
 	Note          string `json:"percentile_note"`   // doubt about this point's percentiles

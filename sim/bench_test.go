@@ -63,6 +63,48 @@ func BenchmarkRouted(b *testing.B) {
 	}
 }
 
+// The same as a program: a coroutine a request, woken for each token, or only where it leaves the small model.
+func BenchmarkProgram(b *testing.B) {
+	const n = 64
+	plain := func(r *route.Request) error {
+		for !r.Done() {
+			t, err := r.Decode(r.Small())
+			if err != nil {
+				return err
+			}
+			if t.Score > .5 {
+				r.Drop(1)
+				if _, err := r.Decode(r.Large()); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	for _, form := range []string{"Decode", "DecodeWhile"} {
+		b.Run(form, func(b *testing.B) {
+			b.ReportAllocs()
+			var tokens int64
+			for b.Loop() {
+				c := &Config{Models: []Model{
+					{Name: "qwen3-0.6b", Latency: profile(b, "h100", "qwen3-0.6b", 1)},
+					{Name: "qwen3-32b", Latency: profile(b, "h100", "qwen3-32b", 1)},
+				}, Requests: equal(4*n, 100, 2048), Clients: n}
+				routed(b, c, "r2r", 1, 0, .1)
+				threshold(c, 1, 5)
+				rule := c.Router.(route.Ruled).Rule(0)
+				if form == "DecodeWhile" {
+					c.Router, _ = route.New("r2r", route.Options{Models: 2, Program: true})
+				} else {
+					c.Router = route.NewRunner(route.Spec{Name: "r2r", Program: plain, Models: 2, Rules: []signal.Rule{rule}})
+				}
+				tokens += mustRun(b, c).Tokens
+			}
+			b.ReportMetric(float64(tokens)/b.Elapsed().Seconds()/1e6, "Mtok/s")
+		})
+	}
+}
+
 // The RPC baseline of the same work.
 func BenchmarkRPC(b *testing.B) {
 	const n = 16

@@ -7,7 +7,9 @@ import (
 
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/models/signal"
 	"github.com/trbench/trbench/results"
 	"github.com/trbench/trbench/results/metrics"
 )
@@ -87,12 +89,25 @@ func (w *world) arrive() error {
 	}
 	w.live[h] = live{arrival: w.now, id: step.RequestID(id), warm: id < w.cfg.Warmup, refs: 1}
 	w.active++
+	a := route.Arrival{At: w.now, Handle: h, ID: step.RequestID(id), Prompt: r.Prompt, Output: r.Output}
+	if s, ok := w.cfg.Signal.(signal.Admitter); ok {
+		a.Score = s.Admit(h, a.ID, r.Prompt)
+	}
 	if w.rpc != nil {
-		w.rpc.admit(w, h, r)
+		w.rpc.admit(w, a)
 		return nil
 	}
-	w.setActive(0)
-	return w.subs[0].Submit(w.now, core.Request{Handle: h, ID: step.RequestID(id), Prompt: r.Prompt, Max: r.Output})
+	first := step.ModelID(0)
+	if w.follower != nil {
+		var err error
+		if first, err = w.follower.Begin(a); err != nil {
+			w.end(h, err)
+			w.release(h)
+			return nil
+		}
+	}
+	w.setActive(first)
+	return w.subs[first].Submit(w.now, core.Request{Handle: h, ID: a.ID, Prompt: r.Prompt, Max: r.Output})
 }
 
 // reject ends a request that can never run.
@@ -115,6 +130,9 @@ func (w *world) commit(commits []core.Commit, large bool) {
 		w.steady.tokens += int64(c.Tokens)
 		if large {
 			l.large += c.Own
+		}
+		if w.judge != nil && !l.warm {
+			w.agreement(l, c, large)
 		}
 		if w.cfg.Log != nil {
 			w.cfg.Log.Commit(w.now, l.id, c.Tokens)
@@ -148,16 +166,35 @@ func (w *world) commit(commits []core.Commit, large bool) {
 	}
 }
 
-// end records a finished request, and lets its worker issue the next one.
-func (w *world) end(h step.Handle) {
+// agreement counts the committed tokens that the large model would have written too.
+func (w *world) agreement(l *live, c *core.Commit, large bool) {
+	q := &w.out.Quality
+	q.Judged += int64(c.Tokens)
+	for k := range c.Tokens {
+		if large && k >= c.Tokens-c.Own || w.judge.Agrees(l.id, l.output+k) {
+			q.Agreed++
+		}
+	}
+}
+
+// end records a request that finished, or that err failed, and lets its worker issue the next one.
+func (w *world) end(h step.Handle, err error) {
 	l := &w.live[h]
 	w.active--
 	w.ended++
-	w.cfg.Log.Done(w.now, l.id)
+	if w.follower != nil && w.rpc == nil {
+		w.follower.End(h)
+	}
 	w.record = results.Request{
 		ID: int32(l.id), Arrival: l.arrival, Sent: l.arrival, First: l.first, Last: l.last,
 		PromptTokens: w.cfg.Requests[l.id].Prompt, OutputTokens: l.output, LargeTokens: l.large, Hops: l.hops,
 		MaxITL: l.gap, Status: results.Finished, Warmup: l.warm,
+	}
+	if err != nil {
+		w.cfg.Log.Failed(w.now, l.id)
+		w.record.Status, w.record.Error = results.Failed, err.Error()
+	} else {
+		w.cfg.Log.Done(w.now, l.id)
 	}
 	w.emit(&w.record)
 	w.reissue(l.warm)

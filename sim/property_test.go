@@ -31,14 +31,13 @@ func (c *counted) Send(b *step.Batch, row int, to step.ModelID) int32 {
 	return n
 }
 
-// arbitrary draws a whole working point.
+func (c *counted) Reads() (step.Columns, int) { return route.Reads(c.Router) }
+
+// arbitrary draws a whole working point. The router is nil where it is a program: nobody sees what that drops.
 func arbitrary(t *rapid.T) (*Config, *counted) {
 	c := &Config{Check: true, Log: &core.EventLog{}}
-	algorithm := rapid.SampledFrom([]string{"r2r", "citer", "co-llm", "r-stitch", "me"}).Draw(t, "algorithm")
-	models := 2
-	if algorithm == "me" {
-		models = rapid.IntRange(2, 3).Draw(t, "models")
-	}
+	algorithm := rapid.SampledFrom(route.Names()).Draw(t, "algorithm")
+	models := rapid.IntRange(2, 3).Draw(t, "models")
 	c.Topology = rapid.SampledFrom([]Topology{TokenRouter, StepSync, RPC}).Draw(t, "topology")
 	kv := 0
 	if rapid.Bool().Draw(t, "pressure") {
@@ -91,12 +90,17 @@ func arbitrary(t *rapid.T) (*Config, *counted) {
 		Cache: rapid.SampledFrom([]core.Retain{core.RetainNone, core.RetainBlocks, core.RetainAll}).Draw(t, "cache"),
 		RTT:   us("rtt"), Dispatch: us("dispatch"), Server: us("server"), ServerPerGenerated: us("generated") / 50,
 	}
-	r, err := route.New(algorithm, route.Options{Models: models})
+	r, err := route.New(algorithm, route.Options{
+		Models: models, Program: rapid.Bool().Draw(t, "program"), Step: rapid.IntRange(1, 12).Draw(t, "step"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	router := &counted{Router: r}
 	c.Router = router
+	if _, ok := r.(route.Follower); ok {
+		c.Router, router = r, nil
+	}
 	var rules []signal.Rule
 	var rates []float64
 	for i := range models {
@@ -174,7 +178,7 @@ func TestAnyWorkingPoint(t *testing.T) {
 			}
 			h := seen[id]
 			if r.OutputTokens != want.Output || h.tokens != want.Output {
-				t.Fatalf("request %d: %d tokens recorded, %d logged, want %d", id, r.OutputTokens, h.tokens, want.Output)
+				t.Fatalf("request %d: %d tokens recorded, %d logged, want %d; %s", id, r.OutputTokens, h.tokens, want.Output, r.Error)
 			}
 			if int64(r.First) != h.first || int64(r.Last) != h.last || r.LargeTokens > r.OutputTokens {
 				t.Fatalf("request %d: record %+v, log %+v", id, r, h)
@@ -191,9 +195,8 @@ func TestAnyWorkingPoint(t *testing.T) {
 				t.Fatalf("request %d: TTFT %v + gaps %v != E2E %v", id, ttft, time.Duration(h.gaps), e2e)
 			}
 		}
-		dropped := router.dropped
-		if o.Tokens != committed+dropped {
-			t.Fatalf("sampled %d, committed %d + dropped %d", o.Tokens, committed, dropped)
+		if router != nil && o.Tokens != committed+router.dropped || o.Tokens < committed {
+			t.Fatalf("sampled %d, committed %d", o.Tokens, committed)
 		}
 		for i, m := range o.Models {
 			if m.Busy > time.Duration(o.End) || m.Rows < m.Steps {

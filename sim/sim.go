@@ -53,8 +53,8 @@ type Model struct {
 type Config struct {
 	Topology Topology
 	Models   []Model
-	Router   route.Router  // nil: no routing
-	Signal   signal.Source // what the router sees; nil where it sees nothing
+	Router   route.Router  // nil: no routing; runs may share it, each takes a fresh one
+	Signal   signal.Source // what the router sees; nil where it sees nothing; of this run alone, it may keep state
 	Requests []Request
 	Warmup   int // the first Warmup requests are not measured
 	// Arrivals are the scheduled arrivals of an open loop, ascending, one a request. nil is a closed loop.
@@ -107,8 +107,24 @@ type Outcome struct {
 	Events int64         // of the simulation
 	Tokens int64         // sampled, dropped drafts included
 	End    clock.Instant // of the last event
+	// Quality is counted where the signal knows when the models agree: a recorded trace.
+	Quality Quality
 	// Ended counts the requests that reached an end; fewer than asked for only if the run was interrupted.
 	Ended int
+}
+
+// Quality is how often the output is what the large model would have written.
+type Quality struct {
+	Judged int64 // committed tokens of measured requests
+	Agreed int64 // of which the large model wrote, or which are its likeliest token as well as the small model's
+}
+
+// Agreement is the share of tokens that agree; false where nobody judged.
+func (q Quality) Agreement() (float64, bool) {
+	if q.Judged == 0 {
+		return 0, false
+	}
+	return float64(q.Agreed) / float64(q.Judged), true
 }
 
 // ErrStranded is the kind of a run in which every request waits for more requests to come: a threshold that the number
@@ -121,6 +137,7 @@ func Run(ctx context.Context, c *Config) (*Outcome, error) {
 		return nil, err
 	}
 	w := newWorld(c)
+	defer w.let()
 	if err := w.run(ctx); err != nil {
 		return w.outcome(), err
 	}
@@ -141,6 +158,11 @@ func (c *Config) valid() error {
 		return errors.New("sim: no requests")
 	case c.Warmup < 0 || c.Warmup >= len(c.Requests):
 		return fmt.Errorf("sim: %d warm-up requests of %d", c.Warmup, len(c.Requests))
+	}
+	if want, _ := route.Reads(c.Router); want != 0 {
+		if _, ok := c.Signal.(signal.Reporter); !ok {
+			return errors.New("sim: the router reads scores that the signal doesn't report")
+		}
 	}
 	for i, r := range c.Requests {
 		if r.Prompt < 1 || r.Output < 1 {

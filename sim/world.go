@@ -7,8 +7,11 @@ import (
 
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/dispatch"
+	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
 	"github.com/trbench/trbench/models/latency"
+	"github.com/trbench/trbench/models/signal"
 	"github.com/trbench/trbench/results/metrics"
 	"github.com/trbench/trbench/sim/des"
 )
@@ -20,7 +23,7 @@ const (
 	evReply                 // RPC: a reply reaches the orchestrator; Arg is the handle
 	evDecide                // RPC: the orchestrator has spent its CPU time on a call; Arg is the handle
 	evCall                  // RPC: a server has spent its CPU time on a call; Arg is the handle
-	evStream                // RPC: streamed tokens reach the client; Arg is the handle, Tag the tokens
+	evStream                // RPC: streamed tokens reach the client; Arg is the handle, Tag the chunk's slot
 	evArrive                // a request arrives at the client loop
 	evWake                  // a subserver asked for this Instant
 )
@@ -45,8 +48,11 @@ type world struct {
 
 	changed bool // something has happened at now that was not decided on yet
 
-	signal []float64
-	result step.Result
+	router   route.Router   // this run's own
+	follower route.Follower // router, if it follows requests
+	let      func()         // lets go of what the router holds
+	results  *signal.Results
+	judge    signal.Judge // nil: nobody knows when the models agree
 
 	client
 	rpc *orchestration // topology RPC only
@@ -69,30 +75,34 @@ type lane struct {
 
 func newWorld(c *Config) *world {
 	w := &world{cfg: c}
+	w.router, w.let = route.Fresh(c.Router)
+	w.follower, _ = w.router.(route.Follower)
+	w.judge, _ = c.Signal.(signal.Judge)
+	if c.Topology == RPC {
+		w.rpc = newOrchestration(c, w.router)
+	}
 	rows := 1
 	for i, m := range c.Models {
 		sc := core.Config{
 			Model: step.ModelID(i), Policy: m.Policy, KVBlocks: blocks(m.KVTokens), BlockTokens: core.DefaultBlockTokens,
-			Router: c.Router,
+			Router: w.router,
 		}
-		if c.Topology == RPC {
+		if w.rpc != nil {
 			sc.Retain = c.RPC.Cache
-			if c.RPC.Calls == 0 {
-				sc.Router = nil
+			if c.RPC.Calls == dispatch.PerToken {
+				sc.Router, sc.Verifies = nil, w.rpc.brain.Drafts()
+				sc.Want, sc.TopK = w.rpc.brain.Reads()
 			}
 		}
 		w.subs = append(w.subs, core.New(sc))
 		w.lanes = append(w.lanes, lane{wake: clock.Never})
 		rows = max(rows, m.Policy.MaxBatch, core.DefaultMaxBatch)
 	}
-	w.signal = make([]float64, rows)
+	w.results = signal.NewResults(c.Signal, rows)
 	if c.Contention > 0 && len(c.Models) > 1 {
 		w.gpu = latency.NewContention(c.Contention, len(c.Models))
 	}
 	w.out.Collector = metrics.NewCollector(c.Collect)
-	if c.Topology == RPC {
-		w.rpc = newOrchestration(c)
-	}
 	w.client.init(c)
 	return w
 }
@@ -172,7 +182,7 @@ func (w *world) take(e *des.Event) (live bool, err error) {
 	case evCall:
 		return true, w.rpc.submit(w, step.Handle(e.Arg))
 	case evStream:
-		w.rpc.stream(w, step.Handle(e.Arg), int32(e.Tag))
+		w.rpc.stream(w, step.Handle(e.Arg), e.Tag)
 	case evArrive:
 		return true, w.arrive()
 	case evWake:
@@ -229,7 +239,7 @@ func (w *world) begin(i int, b *step.Batch) {
 	l := &w.lanes[i]
 	l.batch, l.start = b, w.now
 	d := w.cfg.Models[i].Latency.StepTime(b.Shape)
-	if w.cfg.Router != nil && w.rpc == nil {
+	if w.router != nil && w.rpc == nil {
 		d += w.cfg.RouterCost
 	}
 	if w.rpc != nil {
@@ -275,19 +285,16 @@ func (w *world) complete(i int) error {
 		w.replan()
 	}
 	w.out.Tokens += sampled(b)
-	if w.cfg.Signal != nil {
-		w.cfg.Signal.Fill(b, w.signal)
-		w.result.Signal = w.signal
-	}
+	res := w.results.Of(b)
 	if w.cfg.Stepped != nil {
 		w.cfg.Stepped(b, l.start, w.now)
 	}
 	w.cfg.Log.Step(w.now, b)
 	if w.rpc != nil {
-		return w.rpc.complete(w, i, b)
+		return w.rpc.complete(w, i, b, res)
 	}
 	w.resumed(b, l.start)
-	e, err := w.subs[i].Complete(w.now, &w.result)
+	e, err := w.subs[i].Complete(w.now, res)
 	if err != nil {
 		return err
 	}
@@ -298,7 +305,7 @@ func (w *world) complete(i int) error {
 		}
 	}
 	for _, d := range e.Done {
-		w.end(d.Handle)
+		w.end(d.Handle, d.Err)
 		w.setActive(step.ModelID(i))
 		w.release(d.Handle)
 	}

@@ -96,7 +96,7 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 		if routed {
 			dest = to[i]
 		}
-		if dest == self && !s.scores {
+		if dest == self && (!s.scores || s.plain(i, q)) {
 			// The common row: one token, sampled, committed, and the request stays.
 			q.n++
 			q.committed++
@@ -145,6 +145,14 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 	s.cont = stay
 	s.stayed = now
 	return &s.eff, nil
+}
+
+// plain says that row i of a router that may draft neither drafts nor drops, has nothing to verify and does not end.
+func (s *Subserver) plain(i int, q *seq) bool {
+	if q.n != q.committed {
+		return false
+	}
+	return !s.drafts || !s.moves.Draft[i] && s.moves.Drop[i] == 0 && s.moves.End[i] == nil
 }
 
 // keep adds row i's new token to q. Where the row verified drafts, only those accepted stay before it; then what the

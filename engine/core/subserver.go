@@ -63,6 +63,10 @@ type Config struct {
 	Router route.Router
 	// DraftTokens bounds the uncommitted tokens a request carries; room for them is part of its KV need.
 	DraftTokens int32
+	// Want are the optional columns of a result that the caller reads, TopK the candidates of step.Top, where no Router
+	// says so.
+	Want step.Columns
+	TopK int
 	// Verifies says that requests may come with drafts to score, though the router drafts none or there is none: the
 	// server keeps them all, and its caller decides.
 	Verifies bool
@@ -210,7 +214,9 @@ func New(c Config) *Subserver {
 	}
 	s := &Subserver{cfg: c, pool: kv.NewPool(c.KVBlocks, c.BlockTokens), kept: kv.NewRetained()}
 	s.batch.Model = c.Model
-	s.batch.Want, s.batch.TopK = route.Reads(c.Router)
+	if s.batch.Want, s.batch.TopK = c.Want, c.TopK; c.Router != nil {
+		s.batch.Want, s.batch.TopK = route.Reads(c.Router)
+	}
 	if d, ok := c.Router.(route.Drafter); ok {
 		s.drafts = d.Drafts()
 	}

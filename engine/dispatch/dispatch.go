@@ -1,12 +1,15 @@
 // Package dispatch is the brain of the baseline: an orchestrator that serves routed requests from separate single-model
 // servers which know nothing of each other. It decides which call comes next for which request. It makes no call and
 // knows no time: a driver (the simulator, or HTTP) carries the calls and their cost.
+//
+// Read dispatch.go (calls and verdicts), then reply.go (what a server says of a token).
 package dispatch
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
 )
@@ -43,7 +46,8 @@ func (c Calls) String() string {
 type Call struct {
 	Model  step.ModelID
 	Prompt int32 // tokens known, all of them sent
-	Max    int32 // tokens wanted
+	Verify int32 // of which drafts, at their end, that the server scores in one pass
+	Max    int32 // tokens wanted, counted from before the drafts
 	Shared int32 // of the prompt, tokens that the server may have cached from earlier calls
 	First  bool  // the request's first call
 	Hop    bool  // another model than the call before
@@ -51,14 +55,17 @@ type Call struct {
 
 // Verdict is what one reply leads to.
 type Verdict struct {
-	Commit int32 // tokens of the reply that are kept: delivered to the client
-	Done   bool  // the request is complete; otherwise Next is the call to make
+	Commit int32 // tokens that are kept now, earlier drafts included: delivered to the client
+	Own    int32 // of which the server that replied has sampled itself
+	Done   bool  // the request is complete, or failed with Err; otherwise Next is the call to make
+	Err    error
 	Next   Call
 }
 
 // Orchestrator keeps one small record a live request.
 type Orchestrator struct {
 	router route.Router // nil: every token stays on the first model
+	drafts bool
 	calls  Calls
 	live   []record // by handle
 	batch  step.Batch
@@ -66,81 +73,169 @@ type Orchestrator struct {
 	moves  route.Moves
 }
 
+// record is one live request.
+//
+// Invariant: committed <= n, theirs <= n - committed.
 type record struct {
-	id    step.RequestID
-	known int32 // tokens, prompt included
-	end   int32
-	model step.ModelID
+	id        step.RequestID
+	n         int32 // tokens, prompt and drafts included
+	committed int32 // of which committed
+	theirs    int32 // drafts that other models than this one sampled
+	end       int32
+	verify    int32                 // drafts that the call being made scores
+	agrees    [step.MaxModels]int32 // tokens of what each server saw last that are still the request's
+	model     step.ModelID
 }
 
-// New returns an orchestrator without requests.
+// New returns an orchestrator without requests. The router must be fresh.
 func New(r route.Router, calls Calls) *Orchestrator {
-	return &Orchestrator{
+	o := &Orchestrator{
 		router: r, calls: calls,
 		batch: step.Batch{
 			Handle: make([]step.Handle, 1), ID: make([]step.RequestID, 1), Pos: make([]int32, 1), Feed: []int32{1}, Sample: []bool{true},
+			Verify: make([]int32, 1),
 		},
-		result: step.Result{Signal: make([]float64, 1)},
-		moves:  route.Moves{To: make([]step.ModelID, 1)},
 	}
+	if d, ok := r.(route.Drafter); ok {
+		o.drafts = d.Drafts()
+	}
+	if r != nil {
+		o.batch.Want, o.batch.TopK = route.Reads(r)
+	}
+	return o
 }
 
-// Admit takes a new request and returns its first call, to the smallest model.
-func (o *Orchestrator) Admit(h step.Handle, id step.RequestID, prompt, output int32) Call {
-	for int(h) >= len(o.live) {
+// Drafts says that calls may carry drafts.
+func (o *Orchestrator) Drafts() bool { return o.drafts }
+
+// Reads are the optional columns that replies must hold, and the number of candidates a token.
+func (o *Orchestrator) Reads() (step.Columns, int) { return o.batch.Want, o.batch.TopK }
+
+// Admit takes a new request and returns its first call, to the smallest model unless the algorithm says otherwise. An
+// error fails the request.
+func (o *Orchestrator) Admit(a route.Arrival) (Call, error) {
+	for int(a.Handle) >= len(o.live) {
 		o.live = append(o.live, record{})
 	}
-	o.live[h] = record{id: id, known: prompt, end: prompt + output}
-	c := o.call(&o.live[h])
-	c.First, c.Hop = true, false
-	return c
+	r := &o.live[a.Handle]
+	*r = record{id: a.ID, n: a.Prompt, committed: a.Prompt, end: a.Prompt + a.Output}
+	if f, ok := o.router.(route.Follower); ok {
+		first, err := f.Begin(a)
+		if err != nil {
+			return Call{}, err
+		}
+		r.model = first
+	}
+	c := o.call(r, r.model)
+	c.First = true
+	return c, nil
+}
+
+// Forget lets go of a request that has ended.
+func (o *Orchestrator) Forget(h step.Handle) {
+	if f, ok := o.router.(route.Follower); ok {
+		f.End(h)
+	}
 }
 
 // Reply takes one sampled token and what the server reported about it (PerToken).
-func (o *Orchestrator) Reply(h step.Handle, signal float64) Verdict {
+func (o *Orchestrator) Reply(now clock.Instant, h step.Handle, reply *Reply) Verdict {
 	r := &o.live[h]
 	from := r.model
-	drop := int32(0)
+	var end error
+	var drop int32
+	accept := r.verify
+	hold := false
 	if o.router != nil {
 		b := &o.batch
-		b.Model, b.Handle[0], b.ID[0], b.Pos[0] = from, h, r.id, r.known
-		o.result.Signal[0] = signal
+		b.Model, b.Handle[0], b.ID[0], b.Pos[0], b.Verify[0], b.End = from, h, r.id, r.n, r.verify, now
+		reply.result(b, &o.result)
+		o.moves.Resize(1, o.drafts)
 		o.router.Route(from, b, &o.result, &o.moves)
-		if to := o.moves.To[0]; to != from {
-			drop = o.router.Send(b, 0, to)
-			r.model = to
+		r.model = o.moves.To[0]
+		if o.drafts {
+			end, drop, hold = o.moves.End[0], o.moves.Drop[0], o.moves.Draft[0]
+			accept = max(0, min(o.moves.Accept[0], r.verify))
+		}
+		if r.model != from {
+			drop = o.router.Send(b, 0, r.model)
 		}
 	}
-	v := Verdict{Commit: 1 - min(drop, 1)}
-	r.known += v.Commit
-	if v.Done = r.known == r.end; !v.Done {
-		v.Next = o.call(r)
-		v.Next.Hop = r.model != from
+	if end != nil && end != route.ErrEnd {
+		return Verdict{Done: true, Err: end}
 	}
+	if r.verify > 0 {
+		r.cut(r.committed + accept)
+		r.theirs = accept
+	}
+	r.n++
+	r.cut(r.n - min(drop, r.n-r.committed))
+	v := Verdict{}
+	if !hold {
+		v = r.commit()
+		v.Done = v.Done || reply.Stop && drop == 0 || end != nil
+	}
+	if !v.Done {
+		v.Next = o.call(r, from)
+	}
+	return v
+}
+
+// cut shortens the request to n tokens; no server agrees with more of them.
+func (r *record) cut(n int32) {
+	if n >= r.n {
+		return
+	}
+	r.n = n
+	r.theirs = min(r.theirs, n-r.committed)
+	for j := range r.agrees {
+		r.agrees[j] = min(r.agrees[j], n)
+	}
+}
+
+// commit makes all tokens committed, up to the end.
+func (r *record) commit() Verdict {
+	r.n = min(r.n, r.end)
+	v := Verdict{Commit: r.n - r.committed}
+	v.Own = max(0, v.Commit-r.theirs)
+	v.Done = r.n == r.end
+	r.committed, r.theirs = r.n, 0
 	return v
 }
 
 // Stream takes tokens that a running call has delivered (PerRun). It says whether the request is complete.
 func (o *Orchestrator) Stream(h step.Handle, tokens int32) (done bool) {
 	r := &o.live[h]
-	r.known += tokens
-	return r.known == r.end
+	r.committed += tokens
+	r.n = max(r.n, r.committed)
+	return r.committed == r.end
 }
 
-// Left takes the end of a run: the server says that the request continues on another model (PerRun).
-func (o *Orchestrator) Left(h step.Handle, to step.ModelID) Call {
+// Left takes the end of a run: the server says that the request continues on another model, with loc tokens, of which
+// those not streamed yet are drafts, after it was shared tokens long at its shortest (PerRun).
+func (o *Orchestrator) Left(h step.Handle, to step.ModelID, loc, shared int32) Call {
 	r := &o.live[h]
-	hop := r.model != to
+	for j := range r.agrees {
+		r.agrees[j] = min(r.agrees[j], shared)
+	}
+	r.agrees[r.model] = loc
+	r.n = loc
+	from := r.model
 	r.model = to
-	c := o.call(r)
-	c.Hop = hop
-	return c
+	return o.call(r, from)
 }
 
-func (o *Orchestrator) call(r *record) Call {
-	c := Call{Model: r.model, Prompt: r.known, Max: 1, Shared: r.known}
-	if o.calls == PerRun {
-		c.Max = r.end - r.known
+// call is the next call for r, after one to model from. Drafts that come to another server are verified there.
+func (o *Orchestrator) call(r *record, from step.ModelID) Call {
+	c := Call{Model: r.model, Prompt: r.n, Shared: r.agrees[r.model], Hop: r.model != from}
+	if c.Hop {
+		c.Verify = r.n - r.committed
+		r.theirs = c.Verify
 	}
+	r.verify = c.Verify
+	if c.Max = c.Verify + 1; o.calls == PerRun {
+		c.Max = r.end - r.committed
+	}
+	r.agrees[r.model] = r.n
 	return c
 }

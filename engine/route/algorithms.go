@@ -2,7 +2,6 @@ package route
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/trbench/trbench/engine/step"
@@ -10,12 +9,36 @@ import (
 	"github.com/trbench/trbench/models/signal"
 )
 
-// Options sets up an algorithm.
+// Options sets up an algorithm. Zero values are the algorithm's defaults.
 type Options struct {
 	Models    int       // models of the deployment, >= 2
 	Threshold float64   // of the deciding rule; 0 is the published default
 	Weights   []float64 // ME only: weight of each model; nil is the published default
+
+	// Draft is the most tokens drafted before a verification: specdec, spec-cascade, bild; at most MaxDraft.
+	Draft int
+	// Adaptive lets specdec change the number of drafts after each verification.
+	Adaptive bool
+	// Greedy makes specdec keep the drafts that are the large model's likeliest tokens, not those that the rule of
+	// speculative sampling keeps.
+	Greedy bool
+	// Defer is spec-cascade's rule: chow, diff or opt.
+	Defer string
+	// Rollback is bild's second threshold: the loss at which a draft is taken back, nats.
+	Rollback float64
+	// Step is the most tokens of a reasoning step, and Delimiter the token that ends one earlier, 0 for none:
+	// specreason, glimprouter.
+	Step      int
+	Delimiter int32
+	// Program selects the program form of an algorithm that has a batch form too. They decide alike; the batch form is
+	// faster.
+	Program bool
+	// Seed keys a program's own random draws.
+	Seed uint64
 }
+
+// MaxDraft bounds Options.Draft.
+const MaxDraft = 64
 
 // Algorithm describes a routing algorithm.
 type Algorithm struct {
@@ -28,14 +51,32 @@ type Algorithm struct {
 // Algorithms lists the built-in algorithms by name.
 func Algorithms() []Algorithm {
 	return []Algorithm{
+		{"automix", "small model answers and verifies itself; the large one answers again when that score is below .5",
+			"AutoMix, arXiv 2310.12963", newAutoMix},
+		{"bild", "small model drafts until it is unsure; the large one rolls back to the first draft it finds unlikely",
+			"BiLD, arXiv 2302.07863; thresholds: its published code", newBiLD},
+		{"cascade", "each token goes to the next larger model while confidence is below .5", "Chow's rule at token level", newCascade},
 		{"citer", "small model leaves when the router's score is below .98; one token on the large model", "paper, table of algorithms; CITER",
 			deferral(signal.Rule{Name: "router score", Threshold: .98, Lo: 0, Hi: 1})},
 		{"co-llm", "small model leaves when the deferral probability is above .15; one token on the large model", "paper, table of algorithms; Co-LLM",
 			deferral(signal.Rule{Name: "deferral probability", Threshold: .15, Lo: 0, Hi: 1, Above: true})},
+		{"entropy", "small model leaves when its entropy is above 3.38 nats; one token on the large model",
+			"article; measured: sends 10 % of a recorded pair's tokens", deferral(entropyRule())},
+		{"frugalgpt", "each request's answer is accepted from the smallest model whose answer scores at least .96",
+			"FrugalGPT, arXiv 2305.05176", newFrugalGPT},
+		{"glimprouter", "the large model writes a reasoning step whose first token has an entropy above 2.68 nats on the small one",
+			"GlimpRouter, arXiv 2601.05110; measured: 20 % of a recorded pair's tokens", newGlimpRouter},
 		{"me", "a model drawn by weights (.5, .3, .2) after every token", "paper, table of algorithms; model ensemble", newEnsemble},
+		{"query", "the large model answers a request whose predicted win rate is at least .1881", "RouteLLM, arXiv 2406.18665", newQuery},
 		{"r-stitch", "the large model writes while normalised entropy is above .03, the small one otherwise", "paper, table of algorithms; R-Stitch", newStitch},
 		{"r2r", "small model leaves when the token is predicted to diverge; one token on the large model", "paper, table of algorithms; R2R",
 			deferral(signal.Rule{Name: "divergence probability", Threshold: .5, Lo: 0, Hi: 1, Above: true})},
+		{"spec-cascade", "small model drafts 4 tokens; the large one keeps those that a cascade would not defer, the others by min(1, p/q)",
+			"speculative cascades, arXiv 2405.19261", newSpecCascade},
+		{"specdec", "small model drafts 4 tokens; the large one keeps each with probability min(1, p/q) and adds one",
+			"speculative decoding, arXiv 2211.17192 and 2302.01318", newSpecDec},
+		{"specreason", "small model drafts a reasoning step; the large one writes it again when its utility score is below 7 of 9",
+			"SpecReason, arXiv 2504.07891", newSpecReason},
 	}
 }
 
@@ -50,8 +91,8 @@ func Names() []string {
 
 // New returns the named algorithm, case ignored. An unknown name is an error that says the nearest one.
 func New(name string, o Options) (Router, error) {
-	if o.Models < 2 {
-		return nil, fmt.Errorf("algorithm %s: routing needs at least 2 models, not %d", name, o.Models)
+	if o.Models < 2 || o.Models > step.MaxModels {
+		return nil, fmt.Errorf("algorithm %s: routing needs 2 to %d models, not %d", name, step.MaxModels, o.Models)
 	}
 	for _, a := range Algorithms() {
 		if strings.EqualFold(a.Name, name) {
@@ -59,13 +100,35 @@ func New(name string, o Options) (Router, error) {
 			if err != nil {
 				return nil, fmt.Errorf("algorithm %s: %w", a.Name, err)
 			}
-			return r, nil
+			return named(r, a.Name), nil
 		}
 	}
 	if near, ok := suggest.Nearest(name, Names()); ok {
 		return nil, fmt.Errorf("unknown algorithm %q: did you mean %s? (known: %s)", name, near, strings.Join(Names(), ", "))
 	}
 	return nil, fmt.Errorf("unknown algorithm %q (known: %s)", name, strings.Join(Names(), ", "))
+}
+
+// program is the router of an algorithm's program; New names it.
+func program(o Options, p Program, rules ...signal.Rule) *Runner {
+	return NewRunner(Spec{Program: p, Models: o.Models, Rules: rules, Seed: o.Seed})
+}
+
+// reading makes the program read further columns.
+func (r *Runner) reading(c step.Columns) *Runner {
+	r.spec.Reads |= c
+	r.reads |= c
+	return r
+}
+
+// named gives a program the algorithm's name, and its chain if it has one.
+func named(r Router, name string) Router {
+	p, ok := r.(*Runner)
+	if !ok {
+		return r
+	}
+	p.spec.Name = name
+	return p.chained()
 }
 
 // withThreshold replaces a rule's threshold, if one is set.
@@ -80,196 +143,49 @@ func withThreshold(r signal.Rule, t float64) (signal.Rule, error) {
 	return r, nil
 }
 
-// Deferral is the shape of CITER, R2R and Co-LLM: the small model leaves for the large one where its rule fires and its
-// draft is dropped; the large model writes one token, which is kept, and the request returns.
-type Deferral struct {
-	CommitAll
-	rule  signal.Rule
-	large step.ModelID
+// within reads a whole number option: 0 is the default.
+func within(name string, x, standard, most int) (int, error) {
+	switch {
+	case x == 0:
+		return standard, nil
+	case x < 1 || x > most:
+		return 0, fmt.Errorf("%s %d: want 1 to %d", name, x, most)
+	}
+	return x, nil
 }
 
-func deferral(r signal.Rule) func(Options) (Router, error) {
-	return func(o Options) (Router, error) {
-		r, err := withThreshold(r, o.Threshold)
-		if err != nil {
-			return nil, err
-		}
-		return &Deferral{rule: r, large: step.ModelID(o.Models - 1)}, nil
+// column is where a result holds the score that a rule on single tokens reads.
+func column(res *step.Result, s signal.Score) []float64 {
+	switch s {
+	case signal.Entropy:
+		return res.Entropy
+	case signal.Normalised:
+		return res.Normalised
+	case signal.Confidence:
+		return res.Confidence
+	case signal.Margin:
+		return res.Margin
 	}
+	return res.Signal
 }
 
-// Route implements Router.
-func (d *Deferral) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *Moves) {
-	to := mv.To
-	if m != 0 {
-		clear(to)
-		return
+// Value is the score that a rule on single tokens reads.
+func (t Token) Value(s signal.Score) float64 {
+	switch s {
+	case signal.Entropy:
+		return t.Entropy
+	case signal.Normalised:
+		return t.Normalised
+	case signal.Confidence:
+		return t.Confidence
+	case signal.Margin:
+		return t.Margin
 	}
-	score := res.Signal[:len(to)]
-	if d.rule.Above {
-		for i, x := range score {
-			to[i] = 0
-			if x > d.rule.Threshold {
-				to[i] = d.large
-			}
-		}
-		return
-	}
-	for i, x := range score {
-		to[i] = 0
-		if x < d.rule.Threshold {
-			to[i] = d.large
-		}
-	}
+	return t.Score
 }
 
-// Send implements Router: the small model's draft is dropped, the large model's token is kept.
-func (d *Deferral) Send(b *step.Batch, row int, to step.ModelID) int32 {
-	if b.Model == 0 {
-		return 1
-	}
-	return 0
-}
-
-// Rule implements Ruled.
-func (d *Deferral) Rule(m step.ModelID) signal.Rule {
-	if m == 0 {
-		return d.rule
-	}
-	return signal.Rule{}
-}
-
-// Chain implements Chained: P = [[1-p, p], [1, 0]], C = [[1, 0], [1, 0]] (paper, appendix D).
-func (d *Deferral) Chain(rates []float64) (p, c [][]float64) {
-	p, c = square(len(rates)), square(len(rates))
-	l := int(d.large)
-	for i := range p {
-		p[i][0], c[i][0] = 1, 1
-	}
-	p[0][0], p[0][l] = 1-rates[0], rates[0]
-	return p, c
-}
-
-// Stitch is R-Stitch: one threshold on the normalised entropy H / ln V, symmetric. The small model's draft is dropped
-// where H is above it; the large model keeps writing until H falls to it, and its tokens are kept.
-type Stitch struct {
-	CommitAll
-	rule  signal.Rule
-	large step.ModelID
-}
-
-func newStitch(o Options) (Router, error) {
-	r, err := withThreshold(signal.Rule{Name: "normalised entropy", Threshold: .03, Lo: 0, Hi: 1, Above: true}, o.Threshold)
-	if err != nil {
-		return nil, err
-	}
-	return &Stitch{rule: r, large: step.ModelID(o.Models - 1)}, nil
-}
-
-// Route implements Router.
-func (s *Stitch) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *Moves) {
-	to := mv.To
-	for i, x := range res.Signal[:len(to)] {
-		to[i] = 0
-		if x > s.rule.Threshold {
-			to[i] = s.large
-		}
-	}
-}
-
-// Send implements Router.
-func (s *Stitch) Send(b *step.Batch, row int, to step.ModelID) int32 {
-	if b.Model == 0 {
-		return 1
-	}
-	return 0
-}
-
-// Rule implements Ruled: the same rule on both models.
-func (s *Stitch) Rule(step.ModelID) signal.Rule { return s.rule }
-
-// Chain implements Chained: the large model stays with the probability that its rule fires.
-func (s *Stitch) Chain(rates []float64) (p, c [][]float64) {
-	p, c = square(len(rates)), square(len(rates))
-	l := int(s.large)
-	for i := range p {
-		p[i][0], p[i][l] = 1-rates[i], rates[i]
-		c[i][0], c[i][l] = 1, 1
-	}
-	c[0][l] = 0
-	return p, c
-}
-
-// Ensemble is ME: after every token the next model is drawn by weight, whatever the token was; tokens are kept.
-type Ensemble struct {
-	CommitAll
-	upto []float64 // cumulative weights, the last one 1
-}
-
-// defaultWeights are the paper's for three models; fewer models take the first ones, renormalised.
-var defaultWeights = []float64{.5, .3, .2}
-
-func newEnsemble(o Options) (Router, error) {
-	w := o.Weights
-	if w == nil {
-		if o.Models > len(defaultWeights) {
-			return nil, fmt.Errorf("weights: the published default has %d, the deployment %d models: set them", len(defaultWeights), o.Models)
-		}
-		w = defaultWeights[:o.Models]
-	}
-	if len(w) != o.Models {
-		return nil, fmt.Errorf("weights: want one for each of %d models, got %d", o.Models, len(w))
-	}
-	sum := 0.
-	for i, x := range w {
-		if !(x >= 0) || x > 1e300 {
-			return nil, fmt.Errorf("weights[%d] = %g: want a finite number >= 0", i, x)
-		}
-		sum += x
-	}
-	if sum == 0 {
-		return nil, fmt.Errorf("weights: all are 0")
-	}
-	e := &Ensemble{upto: slices.Clone(w)}
-	acc := 0.
-	for i, x := range w {
-		acc += x
-		e.upto[i] = acc / sum
-	}
-	e.upto[len(w)-1] = 1
-	return e, nil
-}
-
-// Route implements Router.
-func (e *Ensemble) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *Moves) {
-	to := mv.To
-	for i, x := range res.Signal[:len(to)] {
-		j := 0
-		for x >= e.upto[j] {
-			j++
-		}
-		to[i] = step.ModelID(j)
-	}
-}
-
-// Send implements Router: every token is kept.
-func (e *Ensemble) Send(*step.Batch, int, step.ModelID) int32 { return 0 }
-
-// Rule implements Ruled: a uniform draw.
-func (e *Ensemble) Rule(step.ModelID) signal.Rule { return signal.Rule{Name: "draw", Uniform: true} }
-
-// Chain implements Chained: every row of P is the weights.
-func (e *Ensemble) Chain(rates []float64) (p, c [][]float64) {
-	p, c = square(len(rates)), square(len(rates))
-	for i := range p {
-		last := 0.
-		for j, u := range e.upto {
-			p[i][j], c[i][j] = u-last, 1
-			last = u
-		}
-	}
-	return p, c
-}
+// always is the predicate of a run that nothing but the end of the request ends.
+func always(Token) bool { return true }
 
 func square(n int) [][]float64 {
 	m := make([][]float64, n)

@@ -71,6 +71,8 @@ type Verdict struct {
 	Accepted int // leading drafts that the rule of speculative sampling keeps
 	// Drafts holds a score for each draft, if the options ask for step.Drafts. It is valid until the next step.
 	Drafts []step.DraftScore
+	// Bonus is the sampled token's id if all drafts are kept; Token.ID is the one after those that are.
+	Bonus int32
 }
 
 // Request is one request as its program sees it. Its methods may be called by the program alone, while it runs.
@@ -81,14 +83,22 @@ type Verdict struct {
 //
 // Invariant: prompt <= committed <= n.
 type Request struct {
+	// What a step touches comes first, in three cache lines.
+	next      func() (struct{}, bool) // resumes the program
+	yield     func(struct{}) bool     // suspends it
+	stay      func(Token) bool        // DecodeWhile's
+	failure   *Failure                // the first one
+	runner    *Runner
+	now       clock.Instant
 	n         int32 // tokens, uncommitted ones included
 	committed int32
-	end       int32 // tokens at which the request is complete
-	base      int32 // committed tokens before the step
-	accept    int32 // drafts that the step keeps; its own token follows them
-	drop      int32 // tokens dropped since the step
-	idle      int32 // calls since the step
-	stopAt    int32 // n after a held token that ends the request; 0 is none
+	end       int32  // tokens at which the request is complete
+	base      int32  // committed tokens before the step
+	accept    int32  // drafts that the step keeps; its own token follows them
+	drop      int32  // tokens dropped since the step
+	idle      int32  // calls since the step
+	stopAt    int32  // n after a held token that ends the request; 0 is none
+	draws     uint32 // since the step
 	op        op
 	model     step.ModelID // of the step that is wanted
 	at        step.ModelID // of the step before
@@ -96,20 +106,13 @@ type Request struct {
 	inside    bool // the program runs
 	letGo     bool
 	ended     bool // it has returned
-	runner    *Runner
-	yield     func(struct{}) bool
-	stay      func(Token) bool // DecodeWhile's
-	failure   *Failure         // the first one
 	verdict   Verdict
-	top       []step.Candidate
-	now       clock.Instant
-	query     float64
-	draws     uint32 // since the step
-	id        step.RequestID
-	handle    step.Handle
-	prompt    int32
-	next      func() (struct{}, bool)
-	stop      func()
+
+	top    []step.Candidate
+	query  float64
+	id     step.RequestID
+	prompt int32
+	stop   func() // ends the coroutine
 }
 
 // op is the kind of step that a program waits for.
@@ -180,9 +183,7 @@ func (r *Request) Accept(n int) {
 	}
 	r.accept = int32(n)
 	r.n = r.base + r.accept + 1
-	if v := &r.verdict; v.Drafts != nil && n < v.Drafted {
-		v.ID = v.Drafts[n].Instead
-	}
+	r.writes(n)
 }
 
 func (r *Request) verified() int {

@@ -41,6 +41,14 @@ type Runner struct {
 	judging  bool                 // a predicate of that row runs
 }
 
+var (
+	_ Follower = (*Runner)(nil)
+	_ Drafter  = (*Runner)(nil)
+	_ Reader   = (*Runner)(nil)
+	_ Ruled    = (*Runner)(nil)
+	_ Chained  = chainedRunner{}
+)
+
 // NewRunner returns the router of a program.
 func NewRunner(s Spec) *Runner {
 	r := &Runner{spec: s, reads: s.Reads}
@@ -96,7 +104,7 @@ func (r *Runner) Begin(a Arrival) (step.ModelID, error) {
 		r.live = append(r.live, nil)
 	}
 	q := &Request{
-		runner: r, id: a.ID, handle: a.Handle, prompt: a.Prompt, n: a.Prompt, committed: a.Prompt, base: a.Prompt,
+		runner: r, id: a.ID, prompt: a.Prompt, n: a.Prompt, committed: a.Prompt, base: a.Prompt,
 		end: a.Prompt + a.Output, now: a.At, query: a.Score, at: noModel,
 	}
 	r.live[a.Handle] = q
@@ -222,12 +230,21 @@ func (q *Request) take(r *Runner, m step.ModelID, b *step.Batch, res *step.Resul
 	}
 	if res.Token != nil {
 		t.ID = res.Token[i]
-		if v := &q.verdict; q.op == verify && v.Drafts != nil && v.Accepted < v.Drafted {
-			t.ID = v.Drafts[v.Accepted].Instead
+		if q.op == verify {
+			q.verdict.Bonus = t.ID
+			q.writes(int(q.accept))
 		}
 	}
 	if res.Stop != nil {
 		t.Stop = res.Stop[i]
+	}
+}
+
+// writes sets the token that a verifying step writes after accept drafts.
+func (q *Request) writes(accept int) {
+	v := &q.verdict
+	if v.ID = v.Bonus; v.Drafts != nil && accept < v.Drafted {
+		v.ID = v.Drafts[accept].Instead
 	}
 }
 
@@ -293,7 +310,9 @@ func (q *Request) early() error {
 }
 
 // Send implements Router: the program has said what it drops.
-func (r *Runner) Send(b *step.Batch, row int, to step.ModelID) int32 { return r.live[b.Handle[row]].drop }
+func (r *Runner) Send(b *step.Batch, row int, to step.ModelID) int32 {
+	return r.live[b.Handle[row]].drop
+}
 
 // run is the coroutine.
 func (q *Request) run(yield func(struct{}) bool) {

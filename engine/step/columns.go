@@ -49,18 +49,6 @@ type DraftScore struct {
 	Instead int32
 }
 
-// Sampled is the token that row i writes after it has kept accept of the drafted tokens that it verified, the first of
-// which is number first in Drafts: Token, or what stands instead of the first draft that isn't kept.
-func (r *Result) Sampled(i, accept, drafted, first int) int32 {
-	switch {
-	case r.Token == nil:
-		return 0
-	case r.Drafts != nil && accept < drafted:
-		return r.Drafts[first+accept].Instead
-	}
-	return r.Token[i]
-}
-
 // Reset makes the columns in want n rows long and the others nil, keeping their memory. Drafts gets drafts rows, Top n
 // times width.
 func (r *Result) Reset(want Columns, n, width, drafts int) {

@@ -35,6 +35,41 @@ type Judge interface {
 	Agrees(id step.RequestID, out int32) bool
 }
 
+// Results makes a step's result of what a source says, for a backend that computes nothing. It reuses its memory: a
+// result holds until the next one.
+type Results struct {
+	source   Source
+	reporter Reporter
+	signal   []float64
+	accept   []int32
+	result   step.Result
+}
+
+// NewResults returns the results of a source, nil for none, for batches of at most rows.
+func NewResults(s Source, rows int) *Results {
+	r := &Results{source: s, signal: make([]float64, rows), accept: make([]int32, rows)}
+	r.reporter, _ = s.(Reporter)
+	return r
+}
+
+// Of is the result of a step.
+func (r *Results) Of(b *step.Batch) *step.Result {
+	if r.source == nil {
+		return &r.result
+	}
+	r.result.Signal = r.signal
+	drafted := b.Drafted()
+	switch {
+	case b.Want == 0 && drafted == 0:
+		r.source.Fill(b, r.signal)
+	case r.reporter != nil:
+		r.result.Accept = r.accept
+		r.result.Reset(b.Want, b.Len(), b.TopK, drafted)
+		r.reporter.Report(b, &r.result)
+	}
+	return &r.result
+}
+
 // Config describes a signal.
 type Config struct {
 	Seed  uint64

@@ -91,13 +91,7 @@ const air = 0.03
 
 // linearAxis runs from 0 to a round number above most, in at most six steps, or as many as there is room for.
 func linearAxis(label string, most float64, room labels) axis {
-	power := math.Pow(10, math.Floor(math.Log10(most)))
-	step := power
-	for _, part := range []float64{0.1, 0.2, 0.25, 0.5, 1, 2, 5} {
-		if step = power * part; most/step <= float64(min(6, room)) {
-			break
-		}
-	}
+	step := roundStep(most, float64(min(6, room)))
 	a := axis{label: label, scale: linear}
 	for i := 0; ; i++ {
 		v := float64(i) * step
@@ -206,4 +200,112 @@ func valueLabel(v float64) string {
 		return whole + "." + fraction
 	}
 	return whole
+}
+
+// fittedAxis fits an axis to values that are compared with each other rather than with 0: it leaves 0 out, and some air
+// at both ends, unless the values spread over most of the way to 0 anyway. The notes of a figure have to say so.
+func fittedAxis(label string, values []float64, room labels) axis {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if _, ok := linear.place(v); ok {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	switch {
+	case most < least:
+		return valueAxis(label, nil, room)
+	case least > 0 && most >= wide*least:
+		return logAxis(label, least, most, room)
+	}
+	// A spread of less than 2 % would need labels of more digits than tickLabel writes.
+	spread := max(most-least, 0.02*max(math.Abs(most), math.Abs(least)))
+	if spread == 0 {
+		spread = 1
+	}
+	const below, above = 0.08, 0.12
+	a := axis{label: label, min: least - below*spread, max: most + above*spread}
+	if least >= 0 && (a.min < 0 || least < most/4) {
+		a.min = 0
+	}
+	step := roundStep(a.max-a.min, float64(min(6, room)))
+	// A label at the very top would need room above the panel.
+	for i := math.Ceil(a.min / step); i*step <= a.max-air*spread; i++ {
+		a.ticks = append(a.ticks, plot.Tick{Value: i * step, Label: tickLabel(i * step)})
+	}
+	return a
+}
+
+// roundStep is the least round step of which at most so many span a width.
+func roundStep(width, most float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(width)))
+	step := power
+	for _, part := range []float64{0.1, 0.2, 0.25, 0.5, 1, 2, 5} {
+		if step = power * part; width/step <= most {
+			break
+		}
+	}
+	return step
+}
+
+// zeroBased says that the axis begins at 0, or has no 0 to begin at.
+func (a axis) zeroBased() bool { return a.scale != linear || a.min == 0 }
+
+// delayAxis is the axis of batching delays: whole counts of requests, and for a timer, steps. Counts that double many
+// times over stand on a logarithmic axis.
+func delayAxis(label string, delays []float64, room labels) axis {
+	least, most, lowest := math.Inf(1), math.Inf(-1), math.Inf(1)
+	for _, d := range delays {
+		if _, ok := log2.place(d); !ok {
+			continue
+		}
+		if lowest, most = min(lowest, d), max(most, d); d >= 1 {
+			least = min(least, d)
+		}
+	}
+	if most < lowest {
+		return valueAxis(label, nil, room)
+	}
+	if most >= wide*least {
+		a := axis{label: label, scale: log2, min: math.Log2(lowest) - 0.2, max: math.Log2(most) + 0.2}
+		step := math.Max(1, math.Ceil((a.max-a.min)/float64(room)))
+		for e := math.Ceil(a.min); e <= a.max; e += step {
+			a.ticks = append(a.ticks, plot.Tick{Value: e, Label: tickLabel(math.Pow(2, e))})
+		}
+		return a
+	}
+	pad := max(air*(most-lowest), 0.25)
+	a := axis{label: label, min: lowest - pad, max: most + pad}
+	most = float64(min(room, 9))
+	if a.max < 10 {
+		most *= 1.5 // one digit needs less room
+	}
+	step := 1.0
+	for (a.max-a.min)/step > most {
+		step *= 2
+	}
+	// 1 is the eager point. Beside 2 there is no room for it.
+	if a.min <= 1 && step != 2 {
+		a.ticks = plot.ConstantTicks{{Value: 1, Label: "1"}}
+	}
+	for v := math.Ceil(max(a.min, 2)/step) * step; v <= a.max; v += step {
+		a.ticks = append(a.ticks, plot.Tick{Value: v, Label: tickLabel(v)})
+	}
+	return a
+}
+
+// categoryAxis gives each name a place of width 1, the first at 0, and a label as long as there is room.
+func categoryAxis(label string, names []string, room labels) axis {
+	a := axis{label: label, min: -0.5, max: float64(len(names)) - 0.5}
+	if !slices.ContainsFunc(names, func(s string) bool { return len(s) > 2 }) {
+		room += room / 2
+	}
+	every := (len(names) + int(room) - 1) / int(room)
+	for i, name := range names {
+		t := plot.Tick{Value: float64(i)}
+		if i%every == 0 {
+			t.Label = printable(name)
+		}
+		a.ticks = append(a.ticks, t)
+	}
+	return a
 }

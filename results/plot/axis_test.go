@@ -123,3 +123,71 @@ func TestLooks(t *testing.T) {
 	}
 	lookOf("z", append(slices.Repeat([]string{"q"}, 20), "z")) // more than there are is no panic
 }
+
+// A fitted axis holds all values with air at its ends, spreads them over most of it, and labels no two ticks alike.
+func TestFittedAxisHoldsTheValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		magnitude := math.Pow(10, rapid.Float64Range(-6, 9).Draw(t, "magnitude"))
+		spread := rapid.SampledFrom([]float64{1, 1.0001, 1.1, 3, 1000}).Draw(t, "spread")
+		values := rapid.SliceOfN(rapid.Float64Range(magnitude, magnitude*spread), 1, 8).Draw(t, "values")
+		room := labels(rapid.IntRange(2, 11).Draw(t, "room"))
+		a := fittedAxis("x", append(values, math.NaN()), room)
+		for _, v := range values {
+			if at, ok := a.scale.place(v); !ok || at <= a.min || at >= a.max {
+				t.Fatalf("%v at %v is outside %v to %v", v, at, a.min, a.max)
+			}
+		}
+		seen := map[string]bool{}
+		for i, tick := range a.ticks {
+			if i > 0 && tick.Value <= a.ticks[i-1].Value || tick.Value < a.min || tick.Value > a.max {
+				t.Fatalf("ticks %v from %v to %v", a.ticks, a.min, a.max)
+			}
+			if tick.Label != "" && seen[tick.Label] {
+				t.Fatalf("two ticks are %s: %v", tick.Label, a.ticks)
+			}
+			seen[tick.Label] = true
+		}
+		least, most := slices.Min(values), slices.Max(values)
+		if a.scale == linear && a.min > 0 && most > 1.05*least && (most-least)/(a.max-a.min) < 0.8 {
+			t.Fatalf("%v to %v take little of %v to %v", least, most, a.min, a.max)
+		}
+	})
+}
+
+func TestDelayAndCategoryAxes(t *testing.T) {
+	ticks := func(a axis) string {
+		var found []string
+		for _, tick := range a.ticks {
+			found = append(found, tick.Label)
+		}
+		return strings.Join(found, " ")
+	}
+	counts := func(from, to float64) []float64 {
+		var found []float64
+		for v := from; v <= to; v++ {
+			found = append(found, v)
+		}
+		return found
+	}
+	for _, c := range []struct {
+		name string
+		axis axis
+		want string
+	}{
+		{"few delays", delayAxis("d", counts(1, 4), 6), "1 2 3 4"},
+		{"delays", delayAxis("d", append(counts(1, 16), 0.5), 6), "1 4 8 12 16"},
+		{"not from 1", delayAxis("d", counts(4, 8), 6), "4 5 6 7 8"},
+		{"doubling", delayAxis("d", []float64{0.5, 1, 2, 32}, 8), "0.5 1 2 4 8 16 32"},
+		{"no delay", delayAxis("d", []float64{math.NaN(), 0}, 6), "0"},
+		{"fitted", fittedAxis("x", []float64{184, 208}, upright), "185 190 195 200 205 210"},
+		{"fitted from 0", fittedAxis("x", []float64{10, 90}, upright), "0 20 40 60 80"},
+		{"fitted to one value", fittedAxis("x", []float64{100}, upright), "99.9 100 100.1"},
+		{"fitted below 0", fittedAxis("x", []float64{-3, 3}, upright), "-2 0 2"},
+		{"names", categoryAxis("x", []string{"64", "256", "1024"}, 4), "64 256 1024"},
+		{"many names", categoryAxis("x", []string{"0.1", "0.2", "0.3", "0.4", "0.5"}, 3), "0.1  0.3  0.5"},
+	} {
+		if got := ticks(c.axis); got != c.want {
+			t.Errorf("%s: ticks %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -92,6 +92,9 @@ func distribution(values []float64) curve {
 
 // spread picks n of list, the first and the last among them.
 func spread[T any](list []T, n int) []T {
+	if n < 2 {
+		return list[:n]
+	}
 	var picked []T
 	for k := range n {
 		picked = append(picked, list[k*(len(list)-1)/(n-1)])

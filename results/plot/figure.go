@@ -25,7 +25,9 @@ type Figure struct {
 	systems  []string  // of all panels, TokenRouter first
 	named    bool      // the panels name their systems: no legend
 	dashed   bool      // the legend shows dashes, not glyphs
+	legend   []sign    // instead of the systems; nil: those
 	rows     [][]panel // of equal length
+	bar      *colorBar // to the right of the panels; nil for none
 	width    vg.Length
 	height   vg.Length // of the panels; the words around them come on top
 }
@@ -74,11 +76,37 @@ var (
 // layout is the lines of words around the panels, and the height of it all.
 type layout struct {
 	title, subtitle, notes []string
-	legend                 [][]string
+	legend                 [][]sign
 	total                  vg.Length
 }
 
 const sample = vg.Length(20) // the stroke before a name in the legend
+
+// sign is one entry of a legend: a stroke, a glyph or both, and what they mean.
+type sign struct {
+	name   string
+	stroke draw.LineStyle  // of width 0: none
+	glyph  draw.GlyphStyle // without a shape: none
+}
+
+// signs are the entries of the legend.
+func (f *Figure) signs() []sign {
+	if f.named || f.legend != nil {
+		return f.legend
+	}
+	var found []sign
+	for _, system := range f.systems {
+		l := lookOf(system, f.systems)
+		s := sign{name: system, stroke: draw.LineStyle{Color: l.color, Width: vg.Points(2)}}
+		if f.dashed {
+			s.stroke.Dashes = l.dashes
+		} else {
+			s.glyph = l.point()
+		}
+		found = append(found, s)
+	}
+	return found
+}
 
 func (f *Figure) layout() layout {
 	room := f.width - 2*margin
@@ -87,16 +115,13 @@ func (f *Figure) layout() layout {
 		l.notes = append(l.notes, wrap(noteStyle, note, room)...)
 	}
 	x := vg.Length(0)
-	for _, system := range f.systems {
-		if f.named {
-			break
-		}
-		w := entryWidth(system)
+	for _, s := range f.signs() {
+		w := entryWidth(s)
 		if len(l.legend) == 0 || x+w > room {
 			l.legend, x = append(l.legend, nil), 0
 		}
 		last := len(l.legend) - 1
-		l.legend[last] = append(l.legend[last], system)
+		l.legend[last] = append(l.legend[last], s)
 		x += w
 	}
 	l.total = 2*margin + f.height + lines(titleStyle, len(l.title)) + lines(subtitleStyle, len(l.subtitle)) +
@@ -104,8 +129,8 @@ func (f *Figure) layout() layout {
 	return l
 }
 
-func entryWidth(system string) vg.Length {
-	return sample + 5 + legendStyle.Width(printable(system)) + 13
+func entryWidth(s sign) vg.Length {
+	return sample + 5 + legendStyle.Width(printable(s.name)) + 13
 }
 
 // leading is the distance of two lines.
@@ -144,9 +169,9 @@ func (f *Figure) draw(c draw.Canvas) {
 	for _, row := range l.legend {
 		top -= leading(legendStyle)
 		x := c.Min.X + margin
-		for _, system := range row {
-			f.entry(c, system, x, top+legendStyle.Font.Size*0.3)
-			x += entryWidth(system)
+		for _, s := range row {
+			s.draw(c, x, top+legendStyle.Font.Size*0.3)
+			x += entryWidth(s)
 		}
 	}
 	top -= 8
@@ -158,34 +183,51 @@ func (f *Figure) draw(c draw.Canvas) {
 	write(noteStyle, l.notes)
 }
 
-// entry draws a system's stroke and name in the legend.
-func (f *Figure) entry(c draw.Canvas, system string, x, baseline vg.Length) {
-	l := lookOf(system, f.systems)
+// draw draws the entry from x on.
+func (s *sign) draw(c draw.Canvas, x, baseline vg.Length) {
 	y := baseline + legendStyle.Font.Size*0.33
-	stroke := draw.LineStyle{Color: l.color, Width: vg.Points(2)}
-	if f.dashed {
-		stroke.Dashes = l.dashes
+	if s.stroke.Width > 0 {
+		c.StrokeLine2(s.stroke, x, y, x+sample, y)
 	}
-	c.StrokeLine2(stroke, x, y, x+sample, y)
-	if !f.dashed {
-		c.DrawGlyphNoClip(l.point(), vg.Point{X: x + sample/2, Y: y})
+	if s.glyph.Shape != nil {
+		c.DrawGlyphNoClip(s.glyph, vg.Point{X: x + sample/2, Y: y})
 	}
-	c.FillText(legendStyle, vg.Point{X: x + sample + 5, Y: baseline}, printable(system))
+	c.FillText(legendStyle, vg.Point{X: x + sample + 5, Y: baseline}, printable(s.name))
 }
 
 func (f *Figure) drawPanels(c draw.Canvas) {
+	area := c
+	if f.bar != nil {
+		c = draw.Crop(c, 0, -f.bar.room(), 0, 0)
+	}
 	plots := make([][]*plot.Plot, len(f.rows))
 	for i, row := range f.rows {
 		for j := range row {
+			if row[j].blank {
+				plots[i] = append(plots[i], nil)
+				continue
+			}
 			p, _ := row[j].plot(f.systems)
 			plots[i] = append(plots[i], p)
 		}
 	}
 	tiles := draw.Tiles{Rows: len(plots), Cols: len(plots[0]), PadX: panelGapX, PadY: panelGapY}
+	var top, bottom vg.Length // of the data in the first column
 	for i, row := range plot.Align(plots, tiles, c) {
 		for j, tile := range row {
+			if plots[i][j] == nil {
+				continue
+			}
+			if data := plots[i][j].DataCanvas(tile); j == 0 {
+				if bottom = data.Min.Y; i == 0 {
+					top = data.Max.Y
+				}
+			}
 			plots[i][j].Draw(tile)
 		}
+	}
+	if f.bar != nil {
+		f.bar.draw(area, bottom, top)
 	}
 }
 
@@ -194,6 +236,9 @@ func (f *Figure) left() int {
 	n := 0
 	for _, row := range f.rows {
 		for i := range row {
+			if row[i].blank {
+				continue
+			}
 			_, without := row[i].plot(f.systems)
 			n += without
 		}

@@ -36,10 +36,8 @@ func Figures(d Data) (figures []Figure, notes []string) {
 		return nil, nil
 	}
 	add := func(f Figure) {
-		if n := f.left(); n > 0 {
-			note := fmt.Sprintf("Left out for want of a value: %d.", n)
-			f.notes = append(f.notes, note)
-			notes = append(notes, f.Name+": "+note)
+		if note := f.noteLeft(); note != "" {
+			notes = append(notes, note)
 		}
 		figures = append(figures, f)
 	}
@@ -72,15 +70,39 @@ func Figures(d Data) (figures []Figure, notes []string) {
 	return figures, notes
 }
 
+// noteLeft says below the figure, and returns, how many points it leaves out for want of a value; "" if none.
+func (f *Figure) noteLeft() string {
+	n := f.left()
+	if n == 0 {
+		return ""
+	}
+	note := fmt.Sprintf("Left out for want of a value: %d.", n)
+	f.notes = append(f.notes, note)
+	return f.Name + ": " + note
+}
+
 // Save writes every figure into dir in every format, "svg" or "png", and returns the names of the files and Figures'
 // notes.
 func Save(dir string, d Data, formats ...string) (files, notes []string, err error) {
-	for _, format := range formats {
-		if format != "svg" && format != "png" {
-			return nil, nil, fmt.Errorf("plot format %q: want svg or png", format)
-		}
+	if err := checkFormats(formats); err != nil {
+		return nil, nil, err
 	}
 	figures, notes := Figures(d)
+	files, err = save(dir, figures, formats)
+	return files, notes, err
+}
+
+func checkFormats(formats []string) error {
+	for _, format := range formats {
+		if format != "svg" && format != "png" {
+			return fmt.Errorf("plot format %q: want svg or png", format)
+		}
+	}
+	return nil
+}
+
+// save writes figures into dir and returns the names of the files.
+func save(dir string, figures []Figure, formats []string) (files []string, err error) {
 	for i := range figures {
 		f := &figures[i]
 		for _, format := range formats {
@@ -90,16 +112,16 @@ func Save(dir string, d Data, formats ...string) (files, notes []string, err err
 			}
 			var buf bytes.Buffer
 			if err := write(&buf); err != nil {
-				return files, notes, err
+				return files, err
 			}
 			name := f.Name + "." + format
 			if err := os.WriteFile(filepath.Join(dir, name), buf.Bytes(), 0o666); err != nil {
-				return files, notes, err
+				return files, err
 			}
 			files = append(files, name)
 		}
 	}
-	return files, notes, nil
+	return files, nil
 }
 
 // subtitle says where the figures come from.

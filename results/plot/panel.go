@@ -2,6 +2,7 @@ package plot
 
 import (
 	"math"
+	"strings"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -24,13 +25,16 @@ type bar struct {
 	value  float64 // NaN where there is none
 }
 
-// panel is one plot of a figure: curves, or bars, never both.
+// panel is one plot of a figure: curves, bars or layers, never two of them.
 type panel struct {
-	title  string
-	x, y   axis
-	curves []curve
-	bars   []bar
-	named  bool // bars have their system's name beside them
+	title   string
+	caption string // below the title, in smaller letters
+	x, y    axis
+	curves  []curve
+	bars    []bar
+	named   bool    // bars have their system's name beside them
+	layers  []layer // the first at the bottom
+	blank   bool    // nothing: a place in the last row that no panel takes
 }
 
 // values are the y values of all curves, or the values of all bars.
@@ -49,28 +53,67 @@ func (p *panel) values() []float64 {
 func (p *panel) plot(systems []string) (*plot.Plot, int) {
 	g := plot.New()
 	g.BackgroundColor = nil
-	g.Title.Text = printable(p.title)
+	var title []string
+	for line := range strings.Lines(p.title) {
+		title = append(title, printable(strings.TrimSuffix(line, "\n")))
+	}
+	g.Title.Text = strings.Join(title, "\n")
 	g.Title.TextStyle = words(11, ink, xfont.WeightBold)
 	g.Title.TextStyle.XAlign, g.Title.TextStyle.YAlign = draw.XCenter, draw.YTop
 	g.Title.Padding = vg.Points(5)
+	if p.layers != nil && p.title != "" {
+		g.Title.Text = " " // its place; the heading is drawn over the middle of the data
+		if p.caption != "" {
+			g.Title.Padding += leading(captionStyle)
+		}
+		g.Add(&heading{printable(p.title), printable(p.caption), g.Title.TextStyle})
+	}
 	dress(&g.X, p.x, draw.XCenter, draw.YTop)
 	dress(&g.Y, p.y, draw.XRight, draw.YCenter)
 
 	lines := draw.LineStyle{Color: faint, Width: vg.Points(0.6)}
 	grid := &plotter.Grid{Vertical: lines, Horizontal: lines}
 	left := 0
-	if len(p.bars) > 0 {
+	switch {
+	case len(p.bars) > 0:
 		grid.Horizontal = draw.LineStyle{}
 		g.Y.Tick.Length = 0
 		g.Add(grid)
 		left = p.addBars(g, systems)
-	} else {
+	case len(p.layers) > 0:
+		left = p.addLayers(g, grid)
+	default:
 		g.Add(grid)
 		left = p.addCurves(g, systems)
 	}
 	// Add widens the range to the data; the axis knows better.
 	g.X.Min, g.X.Max, g.Y.Min, g.Y.Max = p.x.min, p.x.max, p.y.min, p.y.max
 	return g, left
+}
+
+// heading is a panel's title, and a caption below it.
+type heading struct {
+	title, caption string
+	style          draw.TextStyle
+}
+
+var captionStyle = words(9.5, ink, xfont.WeightNormal)
+
+// Plot implements plot.Plotter.
+func (h *heading) Plot(c draw.Canvas, _ *plot.Plot) {
+	at := vg.Point{X: (c.Min.X + c.Max.X) / 2, Y: c.Max.Y + vg.Points(6)}
+	write := func(style draw.TextStyle, text string) {
+		style.XAlign, style.YAlign = draw.XCenter, draw.YBottom
+		for style.Width(text) > c.Max.X-c.Min.X+panelGapX && style.Font.Size > vg.Points(6) {
+			style.Font.Size -= vg.Points(0.5)
+		}
+		c.FillText(style, at, text)
+		at.Y += leading(style)
+	}
+	if h.caption != "" {
+		write(captionStyle, h.caption)
+	}
+	write(h.style, h.title)
 }
 
 // dress gives one of gonum's axes our style.

@@ -2,6 +2,7 @@ package plot
 
 import (
 	"image/color"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -47,6 +48,11 @@ var systemLooks = [...]string{
 	results.TokenRouter, "rpc:vllm-apc", "rpc:vllm-noapc", "rpc:sglang-radix", "step-sync", "large-only", "small-only",
 }
 
+// policyLooks gives the batching policies the same look in every figure.
+var policyLooks = [...]look{
+	looks[0], {looks[1].color, draw.BoxGlyph{}, nil}, {looks[6].color, draw.PyramidGlyph{}, nil},
+}
+
 // lookOf returns the look of a system; systems are those of the figure.
 func lookOf(system string, systems []string) look {
 	if i := slices.Index(systemLooks[:], system); i >= 0 {
@@ -76,6 +82,13 @@ func lookOf(system string, systems []string) look {
 
 func rgb(r, g, b uint8) color.Color { return color.NRGBA{r, g, b, 0xff} }
 
+// faded is c, half as strong, for what stands behind a glyph.
+func faded(c color.Color) color.Color {
+	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	n.A = 0x88
+	return n
+}
+
 func dashes(points ...float64) []vg.Length {
 	lengths := make([]vg.Length, len(points))
 	for i, p := range points {
@@ -89,6 +102,10 @@ var (
 	muted = rgb(0x5f, 0x5f, 0x5f)
 	rule  = rgb(0x8a, 0x8a, 0x8a)
 	faint = rgb(0xe2, 0xe2, 0xe2)
+	paper = rgb(0xff, 0xff, 0xff)
+
+	shadow = color.NRGBA{0x88, 0x88, 0x88, 0x1c} // over what breaks a limit
+	veil   = color.NRGBA{0xff, 0xff, 0xff, 0xc8} // under a word on a busy ground
 )
 
 // words is a text style in the figures' font, flush left and on its baseline.
@@ -130,6 +147,19 @@ func (diamondGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
 	r := s.Radius * 1.2
 	fill(c, s.Color, vg.Point{X: at.X, Y: at.Y - r}, vg.Point{X: at.X + r, Y: at.Y},
 		vg.Point{X: at.X, Y: at.Y + r}, vg.Point{X: at.X - r, Y: at.Y})
+}
+
+// circleGlyph is a circle's outline.
+type circleGlyph struct{}
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (circleGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
+	c.SetLineStyle(draw.LineStyle{Color: s.Color, Width: vg.Points(1.5)})
+	var p vg.Path
+	p.Move(vg.Point{X: at.X + s.Radius, Y: at.Y})
+	p.Arc(at, s.Radius, 0, 2*math.Pi)
+	p.Close()
+	c.Stroke(p)
 }
 
 func fill(c *draw.Canvas, col color.Color, corners ...vg.Point) {

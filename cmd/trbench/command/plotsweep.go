@@ -33,7 +33,8 @@ func tuning(r *experiment.SweepReport) (*plot.Tuning, error) {
 		return nil, err
 	}
 	t := &plot.Tuning{
-		Summary: r.Summary, Objective: objective.Text, Metric: objective.Metric, Minimise: !objective.Maximise, Repeats: r.Repeat,
+		Summary: r.Summary, Objective: objective.Text, Metric: objective.Metric, Minimise: !objective.Maximise,
+		Repeats: r.Repeat,
 	}
 	for _, l := range objective.Limits {
 		t.Limits = append(t.Limits, plot.Limit{Metric: l.Metric, Op: l.Op, Bound: l.Bound})
@@ -64,7 +65,8 @@ func tuning(r *experiment.SweepReport) (*plot.Tuning, error) {
 		if e := v.Exact; e != nil {
 			g.Contention = e.Contention
 			for _, c := range e.Curve {
-				g.Predicted = append(g.Predicted, plot.Prediction{Threshold: c.Threshold[len(c.Threshold)-1], OutputTokS: c.Throughput})
+				large := c.Threshold[len(c.Threshold)-1]
+				g.Predicted = append(g.Predicted, plot.Prediction{Threshold: large, OutputTokS: c.Throughput})
 			}
 		}
 		t.Groups = append(t.Groups, g)
@@ -118,7 +120,7 @@ func tuningAxes(r *experiment.SweepReport) ([]tuningAxis, error) {
 			of:         func(p *experiment.SweepPoint) string { return listed.of(&p.Point) },
 		}
 		for i := range r.Points {
-			if v := axis.of(&r.Points[i]); !slices.Contains(axis.Values, v) {
+			if v := axis.of(&r.Points[i]); v != "" && !slices.Contains(axis.Values, v) {
 				axis.Values = append(axis.Values, v)
 			}
 		}

@@ -30,10 +30,16 @@ type Config struct {
 	Algorithm    []string
 	AlgThreshold float64 // of the algorithm's rule; 0 is the published default
 	Weights      []float64
+	Draft        int // tokens drafted before a verification
+	Adaptive     bool
+	Greedy       bool
+	Defer        string // spec-cascade's rule
+	Step         int    // tokens of a reasoning step
 	SwitchRate   float64
 	ReturnRate   float64 // < 0: follows from the algorithm
 	Signal       string
 	Correlation  float64 // of a bursty signal
+	Acceptance   float64 // of a draft, where it is drawn
 
 	System      []string
 	Concurrency []int

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trbench/trbench/engine/dispatch"
+	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/internal/suggest"
 	"github.com/trbench/trbench/results/metrics"
 	"github.com/trbench/trbench/workloads"
@@ -95,7 +96,30 @@ func Keys() []Key {
 		real("switch_rate", groupRouting, "0.1", "probability that the algorithm's deciding rule fires for a token", 0, 1, func(c *Config) *float64 { return &c.SwitchRate }),
 		real("return_rate", groupRouting, "auto", "probability that the large model returns after a token, where the algorithm lets it stay (auto: 1 - switch_rate)",
 			-1, 1, func(c *Config) *float64 { return &c.ReturnRate }),
-		word("signal", groupRouting, "iid", "what the router sees: iid, bursty", func(c *Config) *string { return &c.Signal }, []string{"iid", "bursty"}),
+		count("algorithm.draft", groupRouting, "0", "tokens drafted before a verification, of specdec, spec-cascade and bild; 0: the published number", 0, route.MaxDraft,
+			func(c *Config) *int { return &c.Draft }),
+		flag("algorithm.adaptive", groupRouting, "false", "specdec changes the number of drafts after each verification", func(c *Config) *bool { return &c.Adaptive }),
+		flag("algorithm.greedy", groupRouting, "false", "specdec keeps the drafts that are the large model's likeliest tokens", func(c *Config) *bool { return &c.Greedy }),
+		word("algorithm.defer", groupRouting, "", "spec-cascade's rule: chow, diff, opt", func(c *Config) *string { return &c.Defer }, []string{"", "chow", "diff", "opt"}),
+		count("algorithm.step", groupRouting, "0", "most tokens of a reasoning step, of specreason and glimprouter; 0: the default", 0, 1<<20, func(c *Config) *int { return &c.Step }),
+		{Name: "signal", Flag: true, Kind: "word", Group: groupRouting, Default: "iid",
+			Help: "what the router sees: iid, bursty, phased, replay:FILE (a recorded pair; switch_rate then sets the rule's threshold)",
+			set: func(c *Config, s string) error {
+				kind, file, _ := strings.Cut(s, ":")
+				if kind == "replay" && file != "" {
+					c.Signal = s
+					return nil
+				}
+				known := []string{"iid", "bursty", "phased"}
+				if !slices.Contains(known, s) {
+					return unknownValue(s, append(known, "replay:FILE"))
+				}
+				c.Signal = s
+				return nil
+			},
+			get: func(c *Config) string { return c.Signal }},
+		real("signal.acceptance", groupRouting, "0.732", "probability that a drafted token is kept (default: a recorded pair's mean)", 0, 1,
+			func(c *Config) *float64 { return &c.Acceptance }),
 		real("signal.correlation", groupRouting, "0.0848", "of a bursty signal: between one token's firing and the next one's (default: a recorded R2R trace's)",
 			0, 0.999, func(c *Config) *float64 { return &c.Correlation }),
 
@@ -217,15 +241,20 @@ func word(name, group, def, help string, at func(*Config) *string, known []strin
 	return Key{Name: name, Flag: !strings.Contains(name, "."), Kind: "word", Group: group, Default: def, Help: help,
 		set: func(c *Config, s string) error {
 			if known != nil && !slices.Contains(known, s) {
-				if near, ok := suggest.Nearest(s, known); ok {
-					return fmt.Errorf("unknown value %q: did you mean %s? (known: %s)", s, near, strings.Join(nonempty(known), ", "))
-				}
-				return fmt.Errorf("unknown value %q (known: %s)", s, strings.Join(nonempty(known), ", "))
+				return unknownValue(s, known)
 			}
 			*at(c) = s
 			return nil
 		},
 		get: func(c *Config) string { return *at(c) }}
+}
+
+func unknownValue(s string, known []string) error {
+	list := strings.Join(nonempty(known), ", ")
+	if near, ok := suggest.Nearest(s, known); ok {
+		return fmt.Errorf("unknown value %q: did you mean %s? (known: %s)", s, near, list)
+	}
+	return fmt.Errorf("unknown value %q (known: %s)", s, list)
 }
 
 func nonempty(s []string) []string {

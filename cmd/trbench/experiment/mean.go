@@ -53,6 +53,7 @@ func mean(repeats []*done) *done {
 		func(p *results.Point) *results.Float { return &p.GoodputReqS },
 		func(p *results.Point) *results.Float { return &p.LargeShare },
 		func(p *results.Point) *results.Float { return &p.Hops },
+		func(p *results.Point) *results.Float { return &p.Agreement },
 		func(p *results.Point) *results.Float { return &p.SLOAttainment },
 		func(p *results.Point) *results.Float { return &p.RequestRate },
 	} {

@@ -141,6 +141,7 @@ func scalarMetrics() map[string]func(*results.Point) results.Float {
 		"goodput_req_s":    func(p *results.Point) results.Float { return p.GoodputReqS },
 		"finished_req_s":   func(p *results.Point) results.Float { return p.RequestRate },
 		"slo_attainment":   func(p *results.Point) results.Float { return p.SLOAttainment },
+		"agreement":        func(p *results.Point) results.Float { return p.Agreement },
 		"large_fraction":   func(p *results.Point) results.Float { return p.LargeShare },
 		"hops_per_request": func(p *results.Point) results.Float { return p.Hops },
 		"duration_s":       func(p *results.Point) results.Float { return p.DurationS },

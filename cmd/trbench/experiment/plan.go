@@ -16,6 +16,7 @@ import (
 	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/models"
 	"github.com/trbench/trbench/models/latency"
+	"github.com/trbench/trbench/models/signal"
 	"github.com/trbench/trbench/results/metrics"
 	"github.com/trbench/trbench/sim"
 	"github.com/trbench/trbench/workloads"
@@ -38,7 +39,8 @@ type Plan struct {
 	Points     []Point
 	Warnings   []string
 
-	sets map[string]*workloads.Set // read before, by what decides them: a sweep's plans share them
+	recorded *signal.Trace             // what a replayed signal replays; nil for a drawn one
+	sets     map[string]*workloads.Set // read before, by what decides them: a sweep's plans share them
 }
 
 // Point is one working point of a plan.
@@ -183,8 +185,18 @@ func (p *Plan) contention() error {
 	return nil
 }
 
-// routing checks that every algorithm can run on the models.
+// routing reads a recorded signal, and checks that every algorithm can run on the models.
 func (p *Plan) routing() error {
+	if path, ok := strings.CutPrefix(p.Config.Signal, "replay:"); ok {
+		f, err := os.Open(path)
+		if err != nil {
+			return &Error{ExitData, fmt.Errorf("signal: %w", err)}
+		}
+		defer f.Close()
+		if p.recorded, err = signal.ReadTrace(path, f); err != nil {
+			return &Error{ExitData, fmt.Errorf("signal: %w", err)}
+		}
+	}
 	for _, name := range p.Config.Algorithm {
 		if _, err := p.router(name); err != nil {
 			return usage(err)
@@ -194,9 +206,23 @@ func (p *Plan) routing() error {
 }
 
 func (p *Plan) router(name string) (route.Router, error) {
-	return route.New(name, route.Options{
-		Models: len(p.Pair.Models), Threshold: p.Config.AlgThreshold, Weights: p.Config.Weights,
-	})
+	c := p.Config
+	o := route.Options{
+		Models: len(p.Pair.Models), Threshold: c.AlgThreshold, Weights: c.Weights, Draft: c.Draft, Adaptive: c.Adaptive, Greedy: c.Greedy,
+		Defer: c.Defer, Step: c.Step, Seed: c.Seed,
+	}
+	r, err := route.New(name, o)
+	if err != nil || p.recorded == nil || c.AlgThreshold != 0 {
+		return r, err
+	}
+	ruled, ok := r.(route.Ruled)
+	if !ok || !ruled.Rule(0).Used() || ruled.Rule(0).Uniform || c.SwitchRate <= 0 || c.SwitchRate >= 1 {
+		return r, nil
+	}
+	if o.Threshold, err = p.recorded.Threshold(ruled.Rule(0), c.SwitchRate); err != nil {
+		return nil, err
+	}
+	return route.New(name, o)
 }
 
 // batching reads the batching policy.
@@ -394,7 +420,7 @@ func (p *Plan) hash() (string, error) {
 	for _, s := range p.Sets {
 		fmt.Fprintf(h, "requests %s %s\n", s.Name, s.SHA256)
 	}
-	for _, path := range []string{p.Config.Latency, p.Config.Modulation, p.Config.Threshold} {
+	for _, path := range []string{p.Config.Latency, p.Config.Modulation, p.Config.Threshold, strings.TrimPrefix(p.Config.Signal, "replay:")} {
 		info, err := os.Stat(path)
 		if err != nil || !info.Mode().IsRegular() {
 			continue

@@ -98,12 +98,20 @@ func (p *Plan) routed(algorithm string, seed uint64) (route.Router, signal.Sourc
 	if !ok {
 		return r, nil, nil
 	}
-	sc := signal.Config{Seed: seed, Rates: p.rates()}
+	var rules []signal.Rule
 	for i := range p.Pair.Models {
-		sc.Rules = append(sc.Rules, ruled.Rule(step.ModelID(i)))
+		rules = append(rules, ruled.Rule(step.ModelID(i)))
 	}
-	if p.Config.Signal == "bursty" {
+	if p.recorded != nil {
+		s, err := p.recorded.Source(signal.Replay{Seed: seed, Rules: rules})
+		return r, s, err
+	}
+	sc := signal.Config{Seed: seed, Rules: rules, Rates: p.rates(), Acceptance: signal.Acceptance{Alpha: []float64{p.Config.Acceptance}}}
+	switch p.Config.Signal {
+	case "bursty":
 		sc.Correlation = p.Config.Correlation
+	case "phased":
+		sc.Phases = signal.RecordedPhases()
 	}
 	s, err := signal.New(sc)
 	return r, s, err
@@ -180,6 +188,9 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 		return nil, fmt.Errorf("%s: %w", pt, err)
 	}
 	d := &done{point: o.Summarise(p.base(pt)), ttft: o.TTFT(), tokens: o.Tokens}
+	if agreement, ok := o.Quality.Agreement(); ok {
+		d.point.Agreement = results.F(agreement)
+	}
 	if pt.System.AllLarge() && d.point.OutputTokens > 0 {
 		d.point.LargeShare = results.F(1)
 	}

@@ -44,33 +44,39 @@ func New(c Config) *Machine {
 
 // Backend is model i's backend.
 func (m *Machine) Backend(i step.ModelID) *Backend {
-	return &Backend{machine: m, model: i, signal: make([]float64, m.cfg.Rows)}
+	return &Backend{machine: m, model: i, results: signal.NewResults(m.cfg.Signal, m.cfg.Rows)}
 }
 
 // Backend sleeps for one model.
 type Backend struct {
 	machine *Machine
 	model   step.ModelID
-	signal  []float64
-	result  step.Result
+	results *signal.Results
 }
 
 // Forward sleeps for the step's time.
 func (b *Backend) Forward(ctx context.Context, batch *step.Batch) (*step.Result, error) {
 	m := b.machine
-	if n := batch.Len(); n > len(b.signal) {
-		return nil, fmt.Errorf("backend fake: batch of %d rows, want at most %d", n, len(b.signal))
+	if n := batch.Len(); n > m.cfg.Rows {
+		return nil, fmt.Errorf("backend fake: batch of %d rows, want at most %d", n, m.cfg.Rows)
 	}
 	if err := m.sleep(ctx, int(b.model), m.cfg.Latency[b.model].StepTime(batch.Shape)+m.cfg.Overhead); err != nil {
 		return nil, err
 	}
-	if m.cfg.Signal != nil {
-		m.mu.Lock() // a bursty signal keeps state that all models share
-		m.cfg.Signal.Fill(batch, b.signal)
-		m.mu.Unlock()
+	m.mu.Lock() // a signal may keep state that all models share
+	defer m.mu.Unlock()
+	return b.results.Of(batch), nil
+}
+
+// Admit tells the signal of a new request: what an engine.Config.Admit does.
+func (m *Machine) Admit(h step.Handle, id step.RequestID, prompt int32) float64 {
+	a, ok := m.cfg.Signal.(signal.Admitter)
+	if !ok {
+		return 0
 	}
-	b.result.Signal = b.signal
-	return &b.result, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return a.Admit(h, id, prompt)
 }
 
 // sleep waits until the step ends; a step that starts or ends on another model moves that Instant.
