@@ -47,6 +47,8 @@ type Config struct {
 	// Admit, if not nil, hears of each request before its first step, and returns the external router's score of its
 	// prompt.
 	Admit func(h step.Handle, id step.RequestID, prompt int32) float64
+	// Sequences holds the requests' tokens for backends that compute; nil where only time passes.
+	Sequences *Sequences
 	// StepSync lets one model run at a time, in turn.
 	StepSync bool
 	// MaxActive bounds the active requests; 0 is DefaultMaxActive.
@@ -68,6 +70,8 @@ type Request struct {
 	ID     step.RequestID
 	Prompt int // tokens
 	Max    int // tokens to write
+	// Tokens are the prompt's ids, Prompt of them, for an engine with Sequences.
+	Tokens []int32
 }
 
 // Engine serves requests until Close.
@@ -111,7 +115,7 @@ func New(c Config) (*Engine, error) {
 	for i, m := range c.Models {
 		e.subs = append(e.subs, core.New(core.Config{
 			Model: step.ModelID(i), Policy: m.Policy, KVBlocks: int32(m.KVTokens / core.DefaultBlockTokens),
-			BlockTokens: core.DefaultBlockTokens, Router: e.router,
+			BlockTokens: core.DefaultBlockTokens, Router: e.router, Track: c.Sequences != nil,
 		}))
 		e.lanes = append(e.lanes, newLane())
 	}
@@ -158,6 +162,9 @@ func (e *Engine) fail(err error) {
 
 // Submit admits a request and returns its stream. When ctx ends, the request is cancelled.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
+	if e.cfg.Sequences != nil && len(r.Tokens) != r.Prompt {
+		return nil, fmt.Errorf("engine: request %d: %d token ids for a prompt of %d", r.ID, len(r.Tokens), r.Prompt)
+	}
 	s := &Stream{request: r, notify: make(chan struct{}, 1)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,6 +182,9 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	} else {
 		e.live = append(e.live, nil)
 		e.refs = append(e.refs, 0)
+	}
+	if e.cfg.Sequences != nil {
+		e.cfg.Sequences.begin(h, r.Tokens)
 	}
 	first, err := e.begin(now, h, r)
 	if err == nil {

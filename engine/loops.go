@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trbench/trbench/engine/backend"
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/core"
 	"github.com/trbench/trbench/engine/route"
@@ -117,10 +118,17 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 		return err
 	}
 	e.lanes[i].busy = false
+	if e.cfg.Sequences != nil {
+		e.cfg.Sequences.stepped(b, res, eff)
+	}
 	for _, c := range eff.Commit {
 		s := e.live[c.Handle]
 		e.cfg.Log.Commit(now, s.request.ID, c.Tokens)
-		s.push(Chunk{At: now, Model: step.ModelID(i), Tokens: int(c.Tokens), Own: int(c.Own)})
+		chunk := Chunk{At: now, Model: step.ModelID(i), Tokens: int(c.Tokens), Own: int(c.Own)}
+		if e.cfg.Sequences != nil {
+			chunk.IDs = e.cfg.Sequences.commit(c.Handle, c.Tokens)
+		}
+		s.push(chunk)
 	}
 	e.post(began, eff)
 	for _, d := range eff.Done {
@@ -272,9 +280,15 @@ func (e *Engine) setActive(now clock.Instant) {
 	}
 }
 
-// release drops one hold on a handle; the last one frees it.
+// release drops one hold on a handle; the last one frees it, and what the backends keep for it.
 func (e *Engine) release(h step.Handle) {
-	if e.refs[h]--; e.refs[h] == 0 {
-		e.free = append(e.free, h)
+	if e.refs[h]--; e.refs[h] > 0 {
+		return
+	}
+	e.free = append(e.free, h)
+	for i := range e.cfg.Models {
+		if r, ok := e.cfg.Models[i].Backend.(backend.Releaser); ok {
+			r.Release(h)
+		}
 	}
 }

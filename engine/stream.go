@@ -13,7 +13,8 @@ type Chunk struct {
 	At     clock.Instant
 	Model  step.ModelID
 	Tokens int
-	Own    int // of which that model sampled itself
+	Own    int     // of which that model sampled itself
+	IDs    []int32 // of the tokens; nil where only time passes
 }
 
 // Stream is one request's output. It holds no more than the request's tokens, so a slow reader costs bounded memory and

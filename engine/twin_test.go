@@ -91,11 +91,12 @@ type twin struct {
 	stepSync  bool
 	bursty    float64
 	router    time.Duration
+	program   bool
 }
 
 func (w *twin) signal(t *testing.T) (route.Router, signal.Source) {
 	models := len(w.latency())
-	r, err := route.New(w.algorithm, route.Options{Models: models})
+	r, err := route.New(w.algorithm, route.Options{Models: models, Program: w.program})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func (w *twin) serve(t *testing.T) []string {
 	machine := fake.New(fake.Config{Latency: w.latency(), Signal: source, Contention: w.kappa, Overhead: w.router, Rows: 256, Now: now})
 	turns := newTurnstile(len(w.latency()))
 	go turns.run()
-	c := engine.Config{Router: router, StepSync: w.stepSync, Now: now, Log: log, Settle: turns.settle}
+	c := engine.Config{Router: router, StepSync: w.stepSync, Now: now, Log: log, Settle: turns.settle, Admit: machine.Admit}
 	for i := range w.latency() {
 		c.Models = append(c.Models, engine.Model{
 			Name: fmt.Sprint(i), Backend: machine.Backend(step.ModelID(i)), Policy: w.policy(i), KVTokens: w.kvTokens,
@@ -256,7 +257,9 @@ func TestTwinClocks(t *testing.T) {
 		{name: "threshold", algorithm: "r2r", rates: []float64{.35, 0}, latency: constants(6e6, 279e5), clients: 8, policy: batched},
 		{name: "router cost", algorithm: "citer", rates: []float64{.2, 0}, latency: constants(6e6, 279e5), clients: 8, policy: batched, router: 75e3},
 		{name: "timer", algorithm: "r2r", rates: []float64{.35, 0}, latency: constants(6e6, 279e5), clients: 8,
-			policy: func(i int) core.Policy { return core.Policy{Threshold: everybody.Column(i), Timer: time.Duration(i) * 9 * time.Millisecond} }},
+			policy: func(i int) core.Policy {
+				return core.Policy{Threshold: everybody.Column(i), Timer: time.Duration(i) * 9 * time.Millisecond}
+			}},
 		{name: "gate", algorithm: "r-stitch", rates: []float64{.2, .8}, latency: constants(6e6, 279e5), clients: 8,
 			policy: func(i int) core.Policy { return core.Policy{Gate: 3 * i} }},
 		{name: "three models", algorithm: "me", rates: []float64{0, 0, 0}, latency: constants(6e6, 12e6, 24e6), clients: 6, policy: eager},
@@ -264,6 +267,13 @@ func TestTwinClocks(t *testing.T) {
 		{name: "contention", algorithm: "r2r", rates: []float64{.3, 0}, latency: constants(6e6, 279e5), clients: 8, policy: batched, kappa: .47},
 		{name: "measured, open loop", algorithm: "r2r", rates: []float64{.1, 0}, latency: measured(t), arrivals: arrivals, policy: batched, kappa: .47},
 		{name: "measured, bursty", algorithm: "co-llm", rates: []float64{.1, 0}, latency: measured(t), clients: 8, policy: eager, bursty: .4},
+		{name: "program", algorithm: "r2r", program: true, rates: []float64{.35, 0}, latency: constants(6e6, 6e6), clients: 4, policy: eager},
+		{name: "speculative decoding", algorithm: "specdec", rates: []float64{0, 0}, latency: measured(t), clients: 8, policy: batched, kappa: .47},
+		{name: "rollback", algorithm: "bild", rates: []float64{.2, .1}, latency: measured(t), clients: 8, policy: eager},
+		{name: "cascade of three", algorithm: "cascade", rates: []float64{.4, .4, 0}, latency: constants(6e6, 12e6, 24e6), clients: 6, policy: eager},
+		{name: "reasoning steps", algorithm: "specreason", rates: []float64{0, .3}, latency: measured(t), arrivals: arrivals, policy: eager},
+		{name: "whole answers", algorithm: "automix", rates: []float64{.3, 0}, latency: measured(t), clients: 8, policy: eager},
+		{name: "by query", algorithm: "query", rates: []float64{.3, 0}, latency: measured(t), clients: 8, policy: batched},
 		{name: "KV pressure", algorithm: "r2r", rates: []float64{.2, 0}, latency: measured(t), clients: 16, kvTokens: 1600,
 			policy: func(i int) core.Policy {
 				return core.Policy{Threshold: table.Column(i), TokenBudget: 128, MaxBatch: 6}

@@ -12,3 +12,7 @@ import (
 type Backend interface {
 	Forward(ctx context.Context, b *step.Batch) (*step.Result, error)
 }
+
+// Releaser is a Backend that keeps something of a request between its steps. Release may be called while Forward runs
+// on other requests.
+type Releaser interface{ Release(h step.Handle) }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -19,6 +20,7 @@ type chaos struct {
 	rng    *rand.Rand
 	models int
 	drafts bool
+	ends   bool
 	limit  int
 	held   map[step.Handle]int // drafts held
 	drop   map[step.Handle]int32
@@ -28,8 +30,11 @@ type chaos struct {
 type plan struct {
 	accept int32
 	draft  bool
+	end    error
 	to     step.ModelID
 }
+
+var errGivenUp = errors.New("given up")
 
 func (c *chaos) Drafts() bool { return c.drafts }
 
@@ -50,6 +55,13 @@ func (c *chaos) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *route
 			}
 			p.draft = held+1 < c.limit && c.rng.IntN(3) == 0
 			mv.Accept[i], mv.Draft[i] = p.accept, p.draft
+			if c.ends && c.rng.IntN(25) == 0 {
+				p.end, p.to, p.draft = route.ErrEnd, m, false
+				if c.rng.IntN(2) == 0 {
+					p.end = errGivenUp
+				}
+				mv.End[i], mv.Draft[i] = p.end, false
+			}
 		}
 		c.held[h] = 0
 		if p.draft {
@@ -58,6 +70,9 @@ func (c *chaos) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *route
 		mv.To[i] = p.to
 		c.plan[h] = p
 		c.drop[h] = 0
+		if c.drafts && p.to == m {
+			mv.Drop[i] = c.Send(b, i, m)
+		}
 	}
 }
 
@@ -155,20 +170,27 @@ func (w *world) complete(i int) {
 		gone[d.Handle] = d.Status
 	}
 	for r, h := range b.Handle {
-		if st, ok := gone[h]; ok && st == Cancelled || !b.Sample[r] {
+		st, ended := gone[h]
+		if ended && st == Cancelled || !b.Sample[r] {
 			continue
 		}
 		p := w.router.plan[h]
 		seq, before := w.truth[h], len(w.truth[h])
+		if ended && st == Failed {
+			w.sampled++
+			w.dropped += before + 1 - w.done[h]
+			if p.end != errGivenUp {
+				w.t.Fatalf("request %d failed", h)
+			}
+			continue
+		}
 		if b.Verify != nil && b.Verify[r] > 0 {
 			seq = seq[:w.done[h]+int(p.accept)]
 		}
 		w.token++
 		w.sampled++
 		seq = append(slices.Clone(seq), w.token)
-		if int(p.to) != i {
-			seq = seq[:max(w.done[h], len(seq)-int(w.router.drop[h]))]
-		}
+		seq = seq[:max(w.done[h], len(seq)-int(w.router.drop[h]))]
 		if !p.draft {
 			target := min(len(seq), w.end[h])
 			seq = seq[:target]
@@ -187,7 +209,7 @@ func (w *world) complete(i int) {
 		if w.ended[h] > 1 {
 			w.t.Fatalf("request %d ended twice", h)
 		}
-		if st == Completed && w.done[h] != w.end[h] {
+		if st == Completed && w.done[h] != w.end[h] && w.router.plan[h].end == nil {
 			w.t.Fatalf("request %d complete at %d of %d", h, w.done[h], w.end[h])
 		}
 		if st == Cancelled {
@@ -230,7 +252,7 @@ func TestRandomRuns(t *testing.T) {
 			ended: map[step.Handle]int{}, batches: make([]*step.Batch, models),
 		}
 		w.router = &chaos{
-			rng: rng, models: models, drafts: rapid.Bool().Draw(t, "drafts"), limit: rapid.IntRange(2, 5).Draw(t, "limit"),
+			rng: rng, models: models, drafts: rapid.Bool().Draw(t, "drafts"), ends: rapid.Bool().Draw(t, "ends"), limit: rapid.IntRange(2, 5).Draw(t, "limit"),
 			held: map[step.Handle]int{}, drop: map[step.Handle]int32{}, plan: map[step.Handle]plan{},
 		}
 		n := rapid.IntRange(1, 12).Draw(t, "requests")

@@ -80,6 +80,7 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 	stop := res != nil && res.Stop != nil
 	stay := 0
 	commits := s.eff.Commit
+	s.eff.track(s.cfg.Track, rows)
 	for i, h := range b.Handle {
 		q := &s.seqs[h]
 		q.kv = b.Pos[i]
@@ -117,7 +118,10 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 			s.finish(h, q, Done{h, Failed, end})
 			continue
 		}
-		drop := s.keep(i, h, q, dest)
+		drop, accept := s.keep(i, h, q, dest)
+		if s.cfg.Track {
+			s.eff.Rows[i] = Row{accept, q.n}
+		}
 		if !(s.drafts && s.moves.Draft[i]) && q.committed < q.n {
 			c := s.commit(h, q)
 			commits = append(commits, c)
@@ -157,11 +161,11 @@ func (s *Subserver) plain(i int, q *seq) bool {
 
 // keep adds row i's new token to q. Where the row verified drafts, only those accepted stay before it; then what the
 // router drops is taken back, never a committed token.
-func (s *Subserver) keep(i int, h step.Handle, q *seq, dest step.ModelID) (drop int32) {
+func (s *Subserver) keep(i int, h step.Handle, q *seq, dest step.ModelID) (drop, accept int32) {
 	if drafted := q.n - q.committed; q.flags&verify != 0 {
 		q.flags &^= verify
 		if s.drafts {
-			accept := max(0, min(s.moves.Accept[i], drafted))
+			accept = max(0, min(s.moves.Accept[i], drafted))
 			s.cut(q, q.committed+accept)
 			s.theirs[h] = accept
 		}
@@ -180,7 +184,7 @@ func (s *Subserver) keep(i int, h step.Handle, q *seq, dest step.ModelID) (drop 
 			s.theirs[h] = min(s.theirs[h], q.n-q.committed)
 		}
 	}
-	return drop
+	return drop, accept
 }
 
 // commit makes all tokens of q committed, up to its end.

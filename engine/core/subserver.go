@@ -61,6 +61,8 @@ type Config struct {
 	Retain                Retain
 	// Router decides after each step; nil keeps every token here (a single-model server).
 	Router route.Router
+	// Track fills in Effects.Rows: for a driver that keeps the tokens.
+	Track bool
 	// DraftTokens bounds the uncommitted tokens a request carries; room for them is part of its KV need.
 	DraftTokens int32
 	// Want are the optional columns of a result that the caller reads, TopK the candidates of step.Top, where no Router
@@ -159,12 +161,31 @@ type Done struct {
 	Err    error // what failed it; nil unless Status is Failed
 }
 
+// Row is what became of the tokens of one row of a step, for a driver that keeps them. Of the drafts that the row
+// verified, Accept stay, before the row's own token; Known is how many tokens the sequence has then, so that a dropped
+// token is not among them. The zero Row stands for the usual case: the sampled token follows what was fed.
+type Row struct{ Accept, Known int32 }
+
 // Effects is what a completed step asks of the driver. The Subserver owns it and reuses it at its next Complete or
 // Cancel.
 type Effects struct {
 	Commit []Commit
 	Send   []step.PeerReq
 	Done   []Done
+	// Rows is by row of the batch; nil unless Config.Track.
+	Rows []Row
+}
+
+// track makes Rows n zero rows long.
+func (e *Effects) track(wanted bool, n int) {
+	if !wanted {
+		return
+	}
+	if cap(e.Rows) < n {
+		e.Rows = make([]Row, n, 2*n)
+	}
+	e.Rows = e.Rows[:n]
+	clear(e.Rows)
 }
 
 func (e *Effects) reset() { e.Commit, e.Send, e.Done = e.Commit[:0], e.Send[:0], e.Done[:0] }

@@ -59,7 +59,8 @@ func Term(w io.Writer, s *results.Summary) error {
 const termRows = 16
 
 // TuningTerm draws the objective's metric as bars of text, a block a group, in lines of at most 80 columns; a star
-// marks the best point. Of a group with several policies it shows that of the best point, and of many points the better ones.
+// marks the best point. Of a group with several policies it shows that of the best point, and of many points the better
+// ones.
 func TuningTerm(w io.Writer, t *Tuning) error {
 	var b strings.Builder
 	for i := range t.Groups {

@@ -88,10 +88,8 @@ failed requests, 130 interrupted (what is done is written).`,
 			if err != nil {
 				return err
 			}
-			if cfg.Engine != "sim" && !flags.isSet("system") {
-				if err := cfg.Set("system", "tokenrouter,step-sync,large-only"); err != nil {
-					return err
-				}
+			if err := engineDefaults(cfg, flags); err != nil {
+				return err
 			}
 			plan, err := experiment.NewPlan(cmd.Context(), name, cfg)
 			if err != nil {
@@ -114,6 +112,32 @@ failed requests, 130 interrupted (what is done is written).`,
 	cmd.Flags().StringVar(&profile, "cpuprofile", "", "write a CPU profile to `FILE`")
 	usageInGroups(cmd)
 	return cmd
+}
+
+// engineDefaults are what a run on the wall clock does where the user has not said: systems that the engine has, and for
+// real models the demo pair's prompts, an algorithm that reads the models' own scores, and less work.
+func engineDefaults(cfg *experiment.Config, flags *configFlags) error {
+	defaults := map[string]string{}
+	if cfg.Engine != "sim" {
+		defaults["system"] = "tokenrouter,step-sync,large-only"
+	}
+	if cfg.Engine == "cpu" {
+		defaults["algorithm"] = "entropy"
+		defaults["concurrency"] = "1,4,16"
+		defaults["requests"] = "48"
+		if !flags.isSet("data") && !flags.isSet("workload") {
+			cfg.Workload = []string{experiment.DemoWorkload}
+		}
+	}
+	for key, value := range defaults {
+		if flags.isSet(key) {
+			continue
+		}
+		if err := cfg.Set(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usageInGroups sorts a command's flags into the groups of the keys.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trbench/trbench/cmd/trbench/experiment"
 	"github.com/trbench/trbench/results"
+	"github.com/trbench/trbench/results/plot"
 	"github.com/trbench/trbench/results/table"
 )
 
@@ -199,7 +200,7 @@ func runSweep(cmd *cobra.Command, s *experiment.Sweep, cfg *experiment.Config, o
 	if err := os.RemoveAll(work); err != nil {
 		return err
 	}
-	return printSweep(cmd.OutOrStdout(), cfg.Output, folder.Path(), report)
+	return printSweep(cmd.OutOrStdout(), cfg.Output, cfg.Plot, folder.Path(), report)
 }
 
 // openSweep makes the working folder, or opens the one that a resumed sweep left.
@@ -251,7 +252,7 @@ func writeSweep(folder *results.Folder, s *experiment.Sweep, cfg *experiment.Con
 }
 
 // printSweep is what a person, or a program, reads of a sweep.
-func printSweep(w io.Writer, format, folder string, r *experiment.SweepReport) error {
+func printSweep(w io.Writer, format string, plots []string, folder string, r *experiment.SweepReport) error {
 	switch format {
 	case "json":
 		return results.WriteSummary(w, r.Summary)
@@ -290,6 +291,15 @@ func printSweep(w io.Writer, format, folder string, r *experiment.SweepReport) e
 	fmt.Fprintf(w, "\n%s\n", wrapText(r.Recommendation, 80))
 	for _, x := range r.Summary.Warnings {
 		fmt.Fprintf(w, "%s\n", wrapText("warning: "+x, 80))
+	}
+	if slices.Contains(plots, "term") {
+		t, err := tuning(r)
+		if err == nil {
+			err = plot.TuningTerm(w, t)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(w, "Results: %s\n", folder)
 	if r.Table != nil {

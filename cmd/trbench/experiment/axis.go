@@ -34,7 +34,7 @@ func ParseAxis(text string) (Axis, error) {
 	if strings.TrimSpace(list) == "" {
 		return Axis{}, axisError(text, at, "want at least one value")
 	}
-	for _, part := range splitValues(k.Name, list) {
+	for _, part := range splitValues(list) {
 		values, err := axisValues(part)
 		if err != nil {
 			return Axis{}, axisError(text, at, "%v", err)
@@ -60,8 +60,8 @@ func ParseAxis(text string) (Axis, error) {
 	return a, nil
 }
 
-// splitValues splits at commas; those of fixed:PROMPT,OUTPUT and of a threshold vector in parentheses belong to the value.
-func splitValues(key, list string) []string {
+// splitValues splits at commas; the one of fixed:PROMPT,OUTPUT belongs to the value.
+func splitValues(list string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(list, ",") {
 		if n := len(parts); n > 0 && strings.HasPrefix(strings.TrimSpace(parts[n-1]), "fixed:") && !strings.Contains(parts[n-1], ",") {

@@ -41,6 +41,9 @@ type Config struct {
 	Correlation  float64 // of a bursty signal
 	Acceptance   float64 // of a draft, where it is drawn
 
+	Temperature, TopP float64 // --engine cpu
+	TopK              int
+
 	System      []string
 	Concurrency []int
 	Arrival     arrival.Spec

@@ -73,8 +73,8 @@ func Keys() []Key {
 			func(c *Config) *int { return &c.Repeat }),
 
 		word("pair", groupModels, "llama3-8b-70b", "small and large model: see trbench models list", func(c *Config) *string { return &c.Pair }, nil),
-		word("small", groupModels, "", "small model, in the place of the pair's", func(c *Config) *string { return &c.Small }, nil),
-		word("large", groupModels, "", "large model, in the place of the pair's", func(c *Config) *string { return &c.Large }, nil),
+		word("small", groupModels, "", "small model, in the place of the pair's; with --engine cpu a folder of Hugging Face files", func(c *Config) *string { return &c.Small }, nil),
+		word("large", groupModels, "", "large model, likewise", func(c *Config) *string { return &c.Large }, nil),
 		word("latency", groupModels, "a100", "step times: a100, h100, h200 (measured), article, paper, const:6.0ms,27.9ms, FILE",
 			func(c *Config) *string { return &c.Latency }, nil),
 		word("modulation", groupModels, "none", "Markov-modulated slow spells over the step times: none, jitter, FILE",
@@ -125,8 +125,11 @@ func Keys() []Key {
 
 		list("system", groupSystem, "tokenrouter,rpc:vllm-apc,rpc:vllm-noapc,large-only",
 			"systems: tokenrouter, rpc:vllm-apc, rpc:vllm-noapc, step-sync, large-only, small-only", func(c *Config) *[]string { return &c.System }, systems),
-		word("engine", groupSystem, "sim", "what runs the scheduler: sim (virtual clock), fake (wall clock, sleeps the latency)",
-			func(c *Config) *string { return &c.Engine }, []string{"sim", "fake"}),
+		word("engine", groupSystem, "sim", "what runs the scheduler: sim (virtual clock), fake (wall clock, sleeps the latency), cpu (wall clock, real models)",
+			func(c *Config) *string { return &c.Engine }, []string{"sim", "fake", "cpu"}),
+		real("sampling.temperature", groupSystem, "0", "of real models; 0: greedy", 0, 100, func(c *Config) *float64 { return &c.Temperature }),
+		real("sampling.top_p", groupSystem, "0", "share of probability that tokens are sampled from; 0: all", 0, 1, func(c *Config) *float64 { return &c.TopP }),
+		count("sampling.top_k", groupSystem, "0", "likeliest tokens that are sampled from; 0: all", 0, 1<<30, func(c *Config) *int { return &c.TopK }),
 		real("transport_us", groupSystem, "0", "one way, of a message between subservers; 0 in one process", 0, 1e9, func(c *Config) *float64 { return &c.TransportUS }),
 		real("router_us", groupSystem, "0", "of the routing decision, added to each step that routes", 0, 1e9, func(c *Config) *float64 { return &c.RouterUS }),
 

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -22,20 +23,17 @@ import (
 func (p *Plan) serve(ctx context.Context, pt *Point, seed uint64, rec *recorder) (*done, error) {
 	begin := time.Now()
 	now := func() clock.Instant { return clock.Instant(time.Since(begin)) }
-	machine, cfg, err := p.fakeEngine(pt, seed, now)
+	cfg, err := p.engineConfig(pt, seed, now)
 	if err != nil {
 		return nil, usage(err)
 	}
 	l := &load{
-		plan: p, point: pt, rec: rec, now: now,
+		plan: p, point: pt, rec: rec, now: now, seed: seed,
 		collect: metrics.NewCollector(metrics.Config{
 			Percentiles: p.Config.Percentiles, SLO: p.SLO, Concurrency: pt.Concurrency, Expect: len(pt.Set.Requests),
 		}),
 	}
 	cfg.Switched = l.switched
-	for i := range cfg.Models {
-		cfg.Models[i].Backend = machine.Backend(step.ModelID(i))
-	}
 	e, err := engine.New(*cfg)
 	if err != nil {
 		return nil, usage(err)
@@ -56,6 +54,21 @@ func (p *Plan) serve(ctx context.Context, pt *Point, seed uint64, rec *recorder)
 		d.point.KVDropped += s.Dropped
 	}
 	return d, nil
+}
+
+// engineConfig sets up the engine of one point, with its backends.
+func (p *Plan) engineConfig(pt *Point, seed uint64, now func() clock.Instant) (*engine.Config, error) {
+	if p.local != nil {
+		return p.localEngine(pt, seed, now)
+	}
+	machine, cfg, err := p.fakeEngine(pt, seed, now)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cfg.Models {
+		cfg.Models[i].Backend = machine.Backend(step.ModelID(i))
+	}
+	return cfg, nil
 }
 
 // fakeEngine sets up the engine and the machine that it pretends to run on.
@@ -90,6 +103,7 @@ type load struct {
 	engine *engine.Engine
 	rec    *recorder
 	now    func() clock.Instant
+	seed   uint64
 
 	mu      sync.Mutex // guards collect and next
 	collect *metrics.Collector
@@ -179,7 +193,19 @@ func (l *load) run(ctx context.Context, seed uint64) error {
 // one issues a request and follows its stream to the end.
 func (l *load) one(ctx context.Context, id int, r workloads.Request, scheduled clock.Instant) error {
 	q := &results.Request{ID: int32(id), Arrival: scheduled, Sent: l.now(), PromptTokens: int32(r.Prompt), Warmup: id < len(l.point.Set.Warmup)}
-	s, err := l.engine.Submit(ctx, engine.Request{ID: step.RequestID(id), Prompt: r.Prompt, Max: r.Output})
+	req := engine.Request{ID: step.RequestID(id), Prompt: r.Prompt, Max: r.Output}
+	var text []int32
+	if local := l.plan.local; local != nil {
+		req.Tokens = local.ids(r, id, l.seed)
+		req.Prompt = len(req.Tokens)
+		q.PromptTokens = int32(req.Prompt)
+		if n, most := req.Prompt+req.Max, local.positions(); n > most {
+			q.Status, q.Error = results.Rejected, fmt.Sprintf("prompt %d + output %d = %d tokens exceed the model's %d positions", req.Prompt, req.Max, n, most)
+			l.ended(q)
+			return nil
+		}
+	}
+	s, err := l.engine.Submit(ctx, req)
 	switch {
 	case errors.Is(err, core.ErrTooLong), errors.Is(err, engine.ErrOverloaded):
 		q.Status, q.Error = results.Rejected, err.Error()
@@ -194,6 +220,10 @@ func (l *load) one(ctx context.Context, id int, r workloads.Request, scheduled c
 			break
 		}
 		l.took(q, c)
+		text = append(text, c.IDs...)
+	}
+	if l.plan.local != nil && l.plan.local.stops {
+		q.Text = l.plan.local.Tokenizer.Decode(text)
 	}
 	q.Hops = int32(s.Hops())
 	switch err := s.Err(); {

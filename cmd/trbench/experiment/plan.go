@@ -39,6 +39,7 @@ type Plan struct {
 	Points     []Point
 	Warnings   []string
 
+	local    *Local                    // models with weights; nil but for --engine cpu
 	recorded *signal.Trace             // what a replayed signal replays; nil for a drawn one
 	sets     map[string]*workloads.Set // read before, by what decides them: a sweep's plans share them
 }
@@ -90,6 +91,14 @@ func (p *Plan) models() error {
 	if (c.Small == "") != (c.Large == "") {
 		return usagef("small and large: name both models, or neither and a pair")
 	}
+	if c.Engine == "cpu" {
+		var err error
+		if p.local, err = OpenLocal(c.Small, c.Large); err != nil {
+			return err
+		}
+		p.Pair, err = p.local.pair()
+		return err
+	}
 	if c.Small == "" {
 		var err error
 		p.Pair, err = models.LookupPair(c.Pair)
@@ -111,6 +120,11 @@ func (p *Plan) models() error {
 // machine finds the step times, and for measured ones the deployment with its KV pool.
 func (p *Plan) machine() error {
 	c := p.Config
+	p.Modulation = latency.None()
+	if p.local != nil {
+		p.Latency, p.KVTokens = localMachine(), c.KVTokens
+		return nil
+	}
 	cards := p.Pair.Models
 	tp := make([]int, len(cards))
 	gpu, gpuErr := models.LookupGPU(c.Latency)
@@ -179,6 +193,7 @@ func (p *Plan) contention() error {
 	switch {
 	case c.Contention >= 0:
 		p.Contention = c.Contention
+	case p.local != nil:
 	case p.Deployment != nil && c.Shared:
 		p.Contention = latency.FittedContention
 	}
@@ -198,7 +213,11 @@ func (p *Plan) routing() error {
 		}
 	}
 	for _, name := range p.Config.Algorithm {
-		if _, err := p.router(name); err != nil {
+		r, err := p.router(name)
+		if err == nil && p.local != nil {
+			err = localRouter(name, r)
+		}
+		if err != nil {
 			return usage(err)
 		}
 	}
@@ -265,6 +284,19 @@ func (p *Plan) workload() error {
 	if len(c.Data) > 0 {
 		names, load = c.Data, workloads.LoadFile
 	}
+	if p.local != nil {
+		switch {
+		case len(c.Data) > 0:
+			o.KeepText, o.Counter = true, p.local.Tokenizer
+		case slices.Equal(c.Workload, []string{DemoWorkload}):
+			p.Sets = []*workloads.Set{p.local.prompts(o)}
+			p.warn("%s", p.Sets[0].Notes[0])
+			return nil
+		default:
+			p.local.stops = false
+			p.warn("prompts are random token ids of the traces' lengths, and end tokens are ignored: times mean something, text does not")
+		}
+	}
 	for _, name := range names {
 		key := fmt.Sprint(name, o, len(c.Data))
 		set, err := p.sets[key], error(nil)
@@ -294,6 +326,9 @@ func (p *Plan) workload() error {
 	}
 	return nil
 }
+
+// DemoWorkload is the workload of --engine cpu: prompts written for the embedded pair.
+const DemoWorkload = "demo"
 
 // IsDataError says that a dataset file is at fault: exit 3.
 func IsDataError(err error) bool {

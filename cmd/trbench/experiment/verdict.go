@@ -61,15 +61,13 @@ func (s *Sweep) judge(group string, members []*SweepPoint) Verdict {
 	var points []*results.Point
 	for _, m := range members {
 		points = append(points, &m.Point)
-		if isEager(m) && v.Eager == nil {
-			v.Eager = m
-		}
 	}
 	i := s.Objective.Best(points)
 	if i < 0 {
 		return v
 	}
 	v.Best = members[i]
+	v.Eager = eagerOf(v.Best, members)
 	v.BestName = s.choice(v.Best)
 	v.Policy, v.Threshold = v.Best.Job.Delay.Policy, v.Best.Point.Threshold
 	v.Value = Metric(&v.Best.Point, s.Objective.Metric)
@@ -86,6 +84,17 @@ func (s *Sweep) judge(group string, members []*SweepPoint) Verdict {
 	}
 	v.Worth = v.Best != v.Eager && s.above(v.Best, v.Eager)
 	return v
+}
+
+// eagerOf is the eager point with p's other settings: what the delay alone is worth is told against it. nil if there is
+// none.
+func eagerOf(p *SweepPoint, members []*SweepPoint) *SweepPoint {
+	for _, m := range members {
+		if isEager(m) && m.Point.System == p.Point.System && m.Point.Algorithm == p.Point.Algorithm && slices.Equal(m.Job.Axes, p.Job.Axes) {
+			return m
+		}
+	}
+	return nil
 }
 
 // isEager says that a point's batches wait for nobody.
