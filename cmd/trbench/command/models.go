@@ -3,14 +3,17 @@ package command
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/trbench/trbench/cmd/trbench/experiment"
 	"github.com/trbench/trbench/engine/step"
 	"github.com/trbench/trbench/models"
 	"github.com/trbench/trbench/models/latency"
+	"github.com/trbench/trbench/models/weights"
 )
 
 func modelsCommand() *cobra.Command {
@@ -20,7 +23,7 @@ func modelsCommand() *cobra.Command {
 		Args:  unknownVerb,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(modelsList(), modelsShow())
+	cmd.AddCommand(modelsList(), modelsShow(), modelsInspect())
 	return cmd
 }
 
@@ -225,4 +228,50 @@ func decodeShape(batch int, context int64) step.Shape {
 
 func prefillShape(tokens int64) step.Shape {
 	return step.Shape{Extends: 1, ExtendTokens: tokens, ExtendWork: tokens * tokens, ExtendContext: tokens, Longest: int(tokens)}
+}
+
+func modelsInspect() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "inspect DIR",
+		Short: "Check a folder of Hugging Face weights, and show what the engine would run",
+		Args:  exactly("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			m, err := weights.Open(args[0])
+			if err != nil {
+				return &experiment.Error{Code: experiment.ExitTarget, Err: err}
+			}
+			defer m.Close()
+			c := m.Config
+			card := c.Card(filepath.Base(filepath.Clean(args[0])))
+			if format == "json" {
+				return writeJSON(cmd.OutOrStdout(), struct {
+					Architecture string         `json:"architecture"`
+					Params       int64          `json:"params"`
+					Bytes        int64          `json:"weight_bytes"`
+					Config       weights.Config `json:"config"`
+				}{string(c.Architecture), m.Params(), m.Bytes(), c})
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "%s: %s\n", card.Name, c.Architecture)
+			fmt.Fprintf(out, "  %d layers, hidden %d, %d heads of %d, %d KV heads, intermediate %d, vocabulary %d\n", c.Layers, c.Hidden, c.Heads, c.HeadDim,
+				c.KVHeads, c.Intermediate, c.Vocab)
+			fmt.Fprintf(out, "  %d positions, rope theta %g%s, tied embeddings %v, QKV bias %v, QK norm %v\n", c.MaxPositions, c.RopeTheta, ropeText(c), c.Tied, c.QKVBias, c.QKNorm)
+			fmt.Fprintf(out, "  %d parameters in %s, %.2f MB on disk, %d bytes of KV a token in f32\n", m.Params(), m.Embedding.DType, float64(m.Bytes())/1e6, 2*card.KVBytesPerToken())
+			fmt.Fprintf(out, "  every tensor is there, and has its shape\n")
+			return nil
+		},
+	}
+	outputFormat(cmd, &format)
+	return cmd
+}
+
+func ropeText(c weights.Config) string {
+	if c.RopeScaling.Kind == "" || c.RopeScaling.Kind == "default" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s x %g)", c.RopeScaling.Kind, c.RopeScaling.Factor)
 }
