@@ -9,6 +9,7 @@ import (
 
 	"github.com/trbench/trbench/engine/core"
 	"github.com/trbench/trbench/engine/dispatch"
+	"github.com/trbench/trbench/engine/route"
 )
 
 // canonical sorts what happened within one Instant, and the requests within one batch: the baseline's servers see every
@@ -42,7 +43,7 @@ func TestFreeRPCIsTokenRouter(t *testing.T) {
 	for i := range lengths {
 		lengths[i] = Request{int32(3 + 41*i%300), int32(1 + 17*i%90)}
 	}
-	for _, algorithm := range []string{"r2r", "r-stitch", "me"} {
+	for _, algorithm := range route.Names() {
 		for _, calls := range []dispatch.Calls{dispatch.PerToken, dispatch.PerRun} {
 			for _, equalSteps := range []bool{false, true} {
 				t.Run(fmt.Sprint(algorithm, " calls=", calls, " equal steps=", equalSteps), func(t *testing.T) {

@@ -184,6 +184,21 @@ func (t Token) Value(s signal.Score) float64 {
 	return t.Score
 }
 
+// quiet is the predicate of a run that a rule on single tokens ends where it fires.
+func quiet(r signal.Rule) func(Token) bool {
+	score, above, threshold := r.Score, r.Above, r.Threshold
+	return func(t Token) bool {
+		x := t.Score
+		if score != signal.External {
+			x = t.Value(score)
+		}
+		if above {
+			return !(x > threshold)
+		}
+		return !(x < threshold)
+	}
+}
+
 // always is the predicate of a run that nothing but the end of the request ends.
 func always(Token) bool { return true }
 

@@ -16,7 +16,7 @@ import (
 func BiLD(fallback, rollback float64, k int) Program {
 	return func(r *Request) error {
 		for !r.Done() {
-			for r.Held() < k && r.Left() > 1 {
+			for i := 0; i < k && r.Left() > 1; i++ {
 				t, err := r.Draft(r.Small())
 				if err != nil {
 					return err

@@ -37,8 +37,7 @@ func deferral(r signal.Rule) func(Options) (Router, error) {
 
 // program is the same algorithm as straight-line code.
 func (d *Deferral) program() Program {
-	rule := d.rule
-	confident := func(t Token) bool { return !rule.Fires(t.Value(rule.Score)) }
+	confident := quiet(d.rule)
 	return func(r *Request) error {
 		for !r.Done() {
 			t, err := r.DecodeWhile(r.Small(), confident)

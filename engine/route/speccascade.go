@@ -22,8 +22,7 @@ func SpecCascade(rule signal.Rule, k int) Program {
 	return func(r *Request) error {
 		var sure [MaxDraft]bool // the small model was, of each draft
 		for !r.Done() {
-			for r.Held() < k && r.Left() > 1 {
-				i := r.Held()
+			for i := 0; i < k && r.Left() > 1; i++ {
 				t, err := r.Draft(r.Small())
 				if err != nil {
 					return err

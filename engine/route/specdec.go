@@ -26,7 +26,7 @@ func SpecDecode(s SpecDec) Program {
 	return func(r *Request) error {
 		k := s.Draft
 		for !r.Done() {
-			for r.Held() < k && r.Left() > 1 { // the pass itself yields the last token
+			for i := 0; i < k && r.Left() > 1; i++ { // the pass itself yields the last token
 				if _, err := r.Draft(r.Small()); err != nil {
 					return err
 				}

@@ -35,9 +35,8 @@ func newStitch(o Options) (Router, error) {
 
 // program is the same algorithm as straight-line code.
 func (s *Stitch) program() Program {
-	rule := s.rule
-	unsure := func(t Token) bool { return rule.Fires(t.Normalised) }
-	confident := func(t Token) bool { return !rule.Fires(t.Normalised) }
+	confident := quiet(s.rule)
+	unsure := func(t Token) bool { return !confident(t) }
 	return func(r *Request) error {
 		for !r.Done() {
 			t, err := r.DecodeWhile(r.Small(), confident)

@@ -27,6 +27,9 @@ type selfLoop struct {
 	leave float64 // probability that it does not, > 0
 }
 
+// maxStates is what the numbers of states can count, with room for the successors of checkEvery states.
+const maxStates = 1 << 30
+
 // checkEvery is how many states are expanded between two looks at the context and at the memory.
 const checkEvery = 1024
 
@@ -52,6 +55,9 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 		}
 		for b := 1; b <= n; b++ {
 			single[i][b] = out.of(fields[i].pack(0, b, 0))
+			if bytes := out.bytes(); bytes > limit {
+				return nil, &TooLargeError{States: 1, Bytes: float64(bytes), Limit: limit}
+			}
 		}
 	}
 
@@ -61,18 +67,19 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 		grid: g,
 		row:  make([]int32, 0, room),
 		tau:  make([]int32, 0, room),
-		to:   make([]int32, 0, int(float64(room)*averageRow(m, n)*5/8)),
+		to:   make([]int32, 0, int(min(float64(room)*averageRow(m, n)*5/8, float64(limit)/bytesPerEdge))),
 	}
 	var back []bool // by state: reached from a later one
 	start := fields[0].pack(n, 0, 0)
-	set.number(start.plus(launch[0][n]))
+	set.numbers(nil, []key{start.plus(launch[0][n])})
+	var next []key
 	for u := int32(0); int(u) < len(set.keys); u++ {
 		if u%checkEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			bytes := int64(len(set.keys))*bytesPerState + int64(cap(c.to))*bytesPerEdge + out.bytes()
-			if bytes > limit {
+			bytes := int64(len(set.keys))*bytesPerState + int64(len(c.to))*bytesPerEdge + out.bytes()
+			if bytes > limit || len(set.keys) > maxStates {
 				return nil, &TooLargeError{States: float64(len(set.keys)), Bytes: float64(bytes), Limit: limit}
 			}
 		}
@@ -113,24 +120,28 @@ func build(ctx context.Context, g *grid, r Routing, threshold []int, n int, limi
 		row := out.rows[number]
 		c.row, c.tau = append(c.row, number), append(c.tau, tau)
 		if cap(c.to)-len(c.to) < int(row.len) {
-			c.to = slices.Grow(c.to, max(int(row.len), len(c.to)))
+			c.to = slices.Grow(c.to, max(int(row.len), len(c.to)/4))
 		}
+		next = next[:0]
 		for x := row.first; x < row.first+row.len; x++ {
 			k := after.plus(out.delta[x])
 			for _, i := range idle[:idles] {
 				k = k.plus(launch[i][fields[i].waitingIn(&k)])
 			}
-			v := set.number(k)
-			c.to = append(c.to, v)
-			if v <= u {
-				for len(back) <= int(u) {
-					back = append(back, false)
-				}
-				if v == u && row.len > 1 {
-					c.loops = append(c.loops, selfLoop{u, leave(out.prob[row.first:row.first+row.len], x-row.first)})
-				} else {
-					back[v] = true
-				}
+			next = append(next, k)
+		}
+		c.to = set.numbers(c.to, next)
+		for x, v := range c.to[len(c.to)-len(next):] {
+			if v > u {
+				continue
+			}
+			for len(back) <= int(u) {
+				back = append(back, false)
+			}
+			if v == u && row.len > 1 {
+				c.loops = append(c.loops, selfLoop{u, leave(out.prob[row.first:row.first+row.len], int32(x))})
+			} else {
+				back[v] = true
 			}
 		}
 	}
@@ -171,10 +182,10 @@ func (c *chain) classes() (class []int32, next func(u int) []int32, err error) {
 	return class, next, nil
 }
 
-// dense solves the whole chain by elimination, state by state, without the order, the heads or the sweeps: an oracle for
-// small chains. It returns how often each row's batches complete, to scale, and the quanta that takes. Time grows with
-// the cube of the states, memory with the square.
-func (c *chain) dense() (visits []float64, quanta float64, err error) {
+// dense solves the whole chain by elimination, state by state, without the order, the heads or the sweeps: an oracle
+// for small chains. It returns how often each row's batches complete, to scale, and the quanta that takes. Time grows
+// with the cube of the states, memory with the square.
+func (c *chain) dense(ctx context.Context) (visits []float64, quanta float64, err error) {
 	class, next, err := c.classes()
 	if err != nil {
 		return nil, 0, err
@@ -195,8 +206,12 @@ func (c *chain) dense() (visits []float64, quanta float64, err error) {
 			matrix[a*n+at[v]] += prob[x]
 		}
 	}
+	pi, err := eliminate(ctx, matrix, n)
+	if err != nil {
+		return nil, 0, err
+	}
 	visits = make([]float64, len(c.rows))
-	for a, x := range eliminate(matrix, n) {
+	for a, x := range pi {
 		visits[c.row[states[a]]] += x
 		quanta += x * float64(c.tau[states[a]])
 	}

@@ -1,6 +1,7 @@
 package markov
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -47,8 +48,12 @@ func (r Routing) Visits() ([]float64, error) {
 			matrix = append(matrix, p[i][j])
 		}
 	}
+	pi, err := eliminate(context.Background(), matrix, len(models))
+	if err != nil {
+		return nil, err
+	}
 	visits := make([]float64, len(p))
-	for a, w := range eliminate(matrix, len(models)) {
+	for a, w := range pi {
 		visits[models[a]] = w
 	}
 	return visits, nil
@@ -59,14 +64,14 @@ func (r Routing) committedPerStep(visits []float64) float64 {
 	return dot(r.committed(), visits)
 }
 
-// SingleRequest is the throughput of N = 1, in tok/s: the tokens of a step over its time, both averaged over the visits.
-// Exact; for R2R it is 1 / (L_0 + p L_1). Source: paper, appendix D, with one request.
+// SingleRequest is the throughput of N = 1, in tok/s: the tokens of a step over its time, both averaged over the
+// visits. Exact; for R2R it is 1 / (L_0 + p L_1). Source: paper, appendix D, with one request.
 func SingleRequest(m Model) (float64, error) { return UpperBound(m, 1) }
 
-// UpperBound is a bound on the throughput of n requests under any thresholds, in tok/s: a request never waits, and every
-// step is as short as the shortest of its model for a batch up to n; nor does a model take in more per second than its
-// best batch. For fixed step times and R2R it is N / (L_0 + p L_1). Source: paper, appendix D; the rest follows from
-// counting.
+// UpperBound is a bound on the throughput of n requests under any thresholds, in tok/s: a request never waits, and
+// every step is as short as the shortest of its model for a batch up to n; nor does a model take in more per second
+// than its best batch. For fixed step times and R2R it is N / (L_0 + p L_1). Source: paper, appendix D; the rest
+// follows from counting.
 func UpperBound(m Model, n int) (float64, error) {
 	if err := m.validate(n); err != nil {
 		return 0, err
@@ -127,9 +132,10 @@ func GatherAll(p float64, n int, l0, l1 time.Duration) (float64, error) {
 	return float64(n) / p / (l0.Seconds()*longestGeometric(p, n) + l1.Seconds()), nil
 }
 
-// longestGeometric is the expected maximum of n geometric times with success probability p > 0, counted from 1: the sum
-// over k >= 0 of the chance that some request is left after k steps, 1 - (1 - (1-p)^k)^n. Where p is small the sum is
-// long, and equals H_n / -ln(1-p) + 1/2 to within p^4: its Euler-Maclaurin formula has no further term below third order.
+// longestGeometric is the expected maximum of n geometric times with success probability p > 0, counted from 1: the
+// sum over k >= 0 of the chance that some request is left after k steps, 1 - (1 - (1-p)^k)^n. Where p is small the
+// sum is long, and equals H_n / -ln(1-p) + 1/2 to within p^4: its Euler-Maclaurin formula has no further term below
+// third order.
 func longestGeometric(p float64, n int) float64 {
 	if n == 1 {
 		return 1 / p
@@ -162,9 +168,9 @@ func StepSync(p float64, n int, l0, l1 time.Duration) (float64, error) {
 	return float64(n) / (l0.Seconds() + some*l1.Seconds()), nil
 }
 
-// LargeNEager approximates the throughput of R2R with B = (1, 1) for large N, in tok/s: a request handed over finds model
-// 1 in mid-step and waits half a step, and so on its return. N / (L_0 + p (1.5 L_1 + .5 L_0)); 1 % off at N = 64,
-// p = .35, 6.0 / 27.9 ms. See MeanField for why no single figure is the limit.
+// LargeNEager approximates the throughput of R2R with B = (1, 1) for large N, in tok/s: a request handed over finds
+// model 1 in mid-step and waits half a step, and so on its return. N / (L_0 + p (1.5 L_1 + .5 L_0)); 1 % off at N =
+// 64, p = .35, 6.0 / 27.9 ms. See MeanField for why no single figure is the limit.
 func LargeNEager(p float64, n int, l0, l1 time.Duration) (float64, error) {
 	if err := checkR2R(p, n, l0, l1); err != nil {
 		return 0, err

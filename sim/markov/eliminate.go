@@ -1,11 +1,21 @@
 package markov
 
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
 // eliminate returns the stationary distribution of an irreducible stochastic matrix, n rows of n, which it overwrites.
 // States are taken out one by one, last first; what a state sent to itself is never formed, its leaving probability is
-// the sum of the rest, so nothing is subtracted and every entry keeps its relative accuracy. Source: W. K. Grassmann,
+// the sum of the rest, so nothing is subtracted and every entry keeps its relative accuracy. It fails only where the
+// probabilities of some transitions and their products leave the range of a float64. Source: W. K. Grassmann,
 // M. I. Taksar, D. P. Heyman, Operations Research 33 (1985).
-func eliminate(a []float64, n int) []float64 {
+func eliminate(ctx context.Context, a []float64, n int) ([]float64, error) {
 	for k := n - 1; k > 0; k-- {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		row := a[k*n : k*n+k]
 		leave := 0.0
 		for _, p := range row {
@@ -21,19 +31,31 @@ func eliminate(a []float64, n int) []float64 {
 			axpy(a[i*n:i*n+k], p, row)
 		}
 	}
+	const much = 1e150
 	pi := make([]float64, n)
 	pi[0] = 1
 	for k := 1; k < n; k++ {
 		for i := range k {
 			pi[k] += pi[i] * a[i*n+k]
 		}
+		if pi[k] > much { // what is so much rarer than state k need not be told from 0
+			for i := range k {
+				pi[i] /= pi[k]
+			}
+			pi[k] = 1
+		}
 	}
 	scale(pi)
-	return pi
+	for _, p := range pi {
+		if math.IsNaN(p) {
+			return nil, fmt.Errorf("%w: elimination of %d states left the range of numbers", ErrNotConverged, n)
+		}
+	}
+	return pi, nil
 }
 
-// closedClasses finds the sets of vertices that are never left again. class is the number of a vertex's closed set, or -1
-// if it is left for ever sooner or later.
+// closedClasses finds the sets of vertices that are never left again. class is the number of a vertex's closed set,
+// or -1 if it is left for ever sooner or later.
 func closedClasses(n int, next func(v int) []int32) (class []int32, closed int) {
 	component, components := stronglyConnected(n, next)
 	open := make([]bool, components)

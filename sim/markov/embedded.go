@@ -26,8 +26,8 @@ type embedded interface {
 	heads() int
 	// start sets x to the distribution of the first head met from the start state: all requests waiting at model 0.
 	start(x []float64)
-	// forward sets x to x K and returns x.Y.
-	forward(x []float64) yield
+	// forward sets x to x K and returns x.Y. States with a mass of no more than drop may be passed over.
+	forward(x []float64, drop float64) yield
 	// backward sets every column h to Y at that column's price, plus K h. There are one or two columns.
 	backward(columns []valuation)
 }
@@ -53,8 +53,16 @@ const (
 	minWindow, maxWindow = 12, 32
 	// windowBytes bounds the iterates' memory instead where there are very many heads.
 	windowBytes = 128 << 20
+	// valueRounding is the relative rounding error allowed for in a value that a pass has carried to the next head: the
+	// bounds are widened by it. An ulp is 2.2e-16; paths are some tens of states long, and their errors mostly cancel.
+	valueRounding = 1e-14
 	// settled is the residual at which the iteration stops; the bounds tell afterwards whether that was enough.
 	settled = 1e-12
+	// dropped is the mass that an iteration passes over: even a million states of it are lost among rounding errors.
+	dropped = 1e-20
+	// negligible is what even an elimination, which must not lose a rare transition, passes over: products of such masses
+	// with probabilities would become denormal, which is slow.
+	negligible = 1e-150
 )
 
 // iterate passes forward from the start until the distribution stops changing; false if it still does after limit
@@ -70,7 +78,7 @@ func iterate(ctx context.Context, c embedded, limit int) (estimate, bool, error)
 		}
 		copy(e.mass, x)
 		last := e.rate
-		e.take(c.forward(x))
+		e.take(c.forward(x, dropped))
 		e.passes++
 		scale(x)
 		e.residual = distance(x, e.mass)
@@ -97,13 +105,13 @@ func (b bounds) met(tolerance float64) bool { return b.upper-b.lower <= toleranc
 // bracket bounds the tokens per quantum and, if that is wanted, the activity per quantum, starting from an estimate. It
 // stops when all bounds are within a relative tolerance, or after limit passes.
 //
-// For any values h of the heads let h' = R - rate theta + K h, with the reward R and the time theta until the next head.
-// Averaged over the stationary distribution x, h' - h comes to (g - rate) x.theta, because x K = x and x.R = g x.theta.
-// So g - rate lies between the least and the largest (h' - h) / theta, whatever h and rate are; iterating h makes the two
-// meet if rate is g. A slowly mixing chain can't hide from this: its parts have different rates, and the bounds stay
-// apart until h knows how the parts are connected. Where all parts have the same rate they meet early, and rightly.
-// Source: A. R. Odoni, On finding the maximal gain for Markov decision processes, Operations Research 17 (1969), here for
-// one fixed policy and steps of unequal length.
+// For any values h of the heads let h' = R - rate theta + K h, with the reward R and the time theta until the next
+// head. Averaged over the stationary distribution x, h' - h comes to (g - rate) x.theta, because x K = x and x.R = g
+// x.theta. So g - rate lies between the least and the largest (h' - h) / theta, whatever h and rate are; iterating h
+// makes the two meet if rate is g. A slowly mixing chain can't hide from this: its parts have different rates, and
+// the bounds stay apart until h knows how the parts are connected. Where all parts have the same rate they meet
+// early, and rightly. Source: A. R. Odoni, On finding the maximal gain for Markov decision processes, Operations
+// Research 17 (1969), here for one fixed policy and steps of unequal length.
 func bracket(
 	ctx context.Context, c embedded, e estimate, activity bool, tolerance float64, limit int,
 ) (b []bounds, passes int, err error) {
@@ -139,9 +147,11 @@ func bracket(
 		for j, col := range columns {
 			lo, hi, drift := math.Inf(1), math.Inf(-1), 0.0
 			before := old[j*n:]
+			rounding := valueRounding * largest(before[:n])
 			for i, v := range col.h {
 				d := v - before[i]
-				lo, hi, drift = min(lo, d/theta[i]), max(hi, d/theta[i]), drift+e.mass[i]*d
+				lo, hi = min(lo, (d-rounding)/theta[i]), max(hi, (d+rounding)/theta[i])
+				drift += e.mass[i] * d
 			}
 			rate := b[j].rate
 			b[j].lower, b[j].upper = max(b[j].lower, rate+lo), min(b[j].upper, rate+hi)
@@ -197,7 +207,7 @@ func direct(ctx context.Context, c embedded) (estimate, error) {
 		}
 		clear(x)
 		x[reached[a]] = 1
-		c.forward(x)
+		c.forward(x, negligible)
 		meet()
 		rows = append(rows, append([]float64(nil), x...))
 		var successors []int32
@@ -225,12 +235,16 @@ func direct(ctx context.Context, c embedded) (estimate, error) {
 			kernel = append(kernel, rows[a][reached[b]])
 		}
 	}
+	pi, err := eliminate(ctx, kernel, k)
+	if err != nil {
+		return estimate{}, err
+	}
 	e := estimate{mass: make([]float64, n), passes: len(reached) + 1}
-	for a, w := range eliminate(kernel, k) {
+	for a, w := range pi {
 		e.mass[reached[recurrent[a]]] = w
 	}
 	copy(x, e.mass)
-	e.take(c.forward(x))
+	e.take(c.forward(x, negligible))
 	e.residual = distance(x, e.mass)
 	return e, nil
 }
@@ -262,6 +276,15 @@ func (a *accelerator) add(x []float64, change float64) []float64 {
 		a.last = change
 	}
 	return y
+}
+
+// largest is the largest absolute value in x.
+func largest(x []float64) float64 {
+	most := 0.0
+	for _, v := range x {
+		most = max(most, math.Abs(v))
+	}
+	return most
 }
 
 // scale divides x by its sum.

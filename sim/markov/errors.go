@@ -11,7 +11,7 @@ var (
 	ErrModel = errors.New("invalid model")
 	// ErrInfeasible: the thresholds can strand every request; see InfeasibleError.
 	ErrInfeasible = errors.New("infeasible threshold")
-	// ErrTooLarge: the chain does not fit the memory limit; see TooLargeError.
+	// ErrTooLarge: the chain does not fit the memory limit, see TooLargeError, or the solver's numbers.
 	ErrTooLarge = errors.New("chain too large")
 	// ErrNotConverged: the iteration ended before its bounds met; see NotConvergedError.
 	ErrNotConverged = errors.New("not converged")

@@ -45,8 +45,8 @@ func (e *extrapolator) push(x []float64) {
 }
 
 // combine minimises |U g| over sum g = 1, U the changes, by an orthogonal factorisation U = Q R: g is proportional to
-// the solution of R' R g = 1. A change that depends on those before it ends the window. It overwrites all iterates but
-// the first, and returns nil where it found no combination.
+// the solution of R' R g = 1. A change that depends on those before it ends the window: with it |U g| comes down to
+// rounding. It overwrites all iterates but the first, and returns nil where it found no combination.
 func (e *extrapolator) combine() []float64 {
 	k := len(e.xs) - 1
 	// Change j goes where iterate j+1 was, last first.
@@ -61,18 +61,22 @@ func (e *extrapolator) combine() []float64 {
 	for j := range k {
 		r[j] = make([]float64, k) // r[j][i] = R_ij, i <= j
 		before := math.Sqrt(dot(u[j], u[j]))
+		if before == 0 {
+			break
+		}
 		for i := range j {
 			r[j][i] = dot(u[i], u[j])
 			axpy(u[j], -r[j][i], u[i])
 		}
 		r[j][j] = math.Sqrt(dot(u[j], u[j]))
-		if r[j][j] <= 1e-13*before || r[j][j] == 0 {
+		rank++
+		if r[j][j] <= 1e-13*before {
+			r[j][j] = 1e-13 * before
 			break
 		}
 		for i := range u[j] {
 			u[j][i] /= r[j][j]
 		}
-		rank++
 	}
 	if rank < 2 {
 		return nil

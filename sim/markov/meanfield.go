@@ -3,6 +3,7 @@ package markov
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -12,9 +13,9 @@ const (
 	// meanFieldEvents ends the search for a cycle.
 	meanFieldEvents = 1 << 20
 	// meanFieldSame is how close the mass at each model must come, per request, for a state to count as met before.
-	meanFieldSame = 1e-10
+	meanFieldSame = 1e-9
 	// meanFieldDistinct is the relative difference of throughput that tells two cycles apart.
-	meanFieldDistinct = 1e-6
+	meanFieldDistinct = 1e-4
 )
 
 // MeanFieldResult is what the deterministic limit settles into, over all the starts that were tried.
@@ -33,9 +34,9 @@ type Cycle struct {
 
 // MeanField runs the chain with its randomness averaged out: requests are a fluid of which a completed step sends on
 // exactly the share P_ij, and a model launches when more than B_i - 1 requests wait. Relative fluctuations fall with
-// N^-1/2, so this is what a large system does between rare changes. It is a cross-check, not an answer: the recursion has
-// several limit cycles, in which the models' steps interlock differently, and the chain spends its time among them in
-// proportions that only it knows. All that were met from a grid of starting splits and phases are reported.
+// N^-1/2, so this is what a large system does between rare changes. It is a cross-check, not an answer: the recursion
+// has several limit cycles, in which the models' steps interlock differently, and the chain spends its time among
+// them in proportions that only it knows. All that were met from a grid of starting splits and phases are reported.
 //
 // The quantum is chosen as for Solve. Errors: ErrModel, ErrInfeasible.
 func MeanField(m Model, n int, threshold []int, quantum time.Duration) (MeanFieldResult, error) {
@@ -74,7 +75,7 @@ func MeanField(m Model, n int, threshold []int, quantum time.Duration) (MeanFiel
 
 // splits yields ways to share the requests out over the models, as fractions: all multiples of 1/8 for two models, 1/4
 // for three, 1/2 for more. The slice is reused.
-func splits(models int) func(yield func([]float64) bool) {
+func splits(models int) iter.Seq[[]float64] {
 	parts := 2
 	switch models {
 	case 2:
@@ -134,8 +135,8 @@ func (f *fluid) begin(share []float64, fraction float64) {
 	}
 }
 
-// launch starts every idle model with more than B_i - 1 requests waiting. For whole requests that is B_i or more; and as
-// the sum of B_i - 1 is below N, some model always runs.
+// launch starts every idle model with more than B_i - 1 requests waiting. For whole requests that is B_i or more; and
+// as the sum of B_i - 1 is below N, some model always runs.
 func (f *fluid) launch() {
 	for i, k := range f.waiting {
 		if f.left[i] == 0 && k > float64(f.threshold[i]-1)+meanFieldSame*f.n {

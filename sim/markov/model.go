@@ -134,18 +134,21 @@ func (r Routing) validate() error {
 	return nil
 }
 
-// normalized returns P with each row divided by its sum, so that no mass leaks through a decimal's rounding.
+// never is the probability below which a move counts as impossible: it is lost in the rounding of its row's sum.
+const never = 1e-15
+
+// normalized returns P without what is below never, each row divided by its sum, so that no mass leaks through a
+// decimal's rounding.
 func (r Routing) normalized() [][]float64 {
 	p := make([][]float64, len(r.P))
 	for i, row := range r.P {
-		sum := 0.0
-		for _, x := range row {
-			sum += x
-		}
 		p[i] = make([]float64, len(row))
 		for j, x := range row {
-			p[i][j] = x / sum
+			if x >= never {
+				p[i][j] = x
+			}
 		}
+		scale(p[i])
 	}
 	return p
 }

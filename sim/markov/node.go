@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // kind tells what a node of a document is.
@@ -123,6 +124,11 @@ func convert(n ast.Node, file, path string) node {
 		}
 	case *ast.StringNode:
 		out.kind, out.text = text, v.Value
+		// The parser takes 1e6, without a point, for text; YAML 1.2 does not.
+		if x, err := strconv.ParseFloat(v.Value, 64); err == nil && v.Token.Type == token.StringType &&
+			strings.Trim(v.Value, "+-.eE0123456789") == "" {
+			out.kind, out.number = numeral, x
+		}
 	case *ast.LiteralNode:
 		out.kind, out.text = text, v.Value.Value
 	case *ast.IntegerNode:

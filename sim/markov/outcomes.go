@@ -84,4 +84,4 @@ func (o *outcomes) shifted(r outcomeRow, x int32, j int) key {
 	return o.delta[r.first+x].plus(o.fields[j].pack(1, 0, 0))
 }
 
-func (o *outcomes) bytes() int64 { return int64(cap(o.delta))*24 + int64(len(o.rows))*128 }
+func (o *outcomes) bytes() int64 { return int64(len(o.delta))*24 + int64(len(o.rows))*128 }

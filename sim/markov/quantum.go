@@ -25,7 +25,8 @@ type grid struct {
 func (g *grid) longest(i int) int32 { return slices.Max(g.steps[i][1:]) }
 
 // grid rounds the step times of batches up to n to whole quanta: those of quantum, or of a chosen one where it is 0.
-// The quantum is then enlarged by the common divisor of all the counts, which changes nothing but the size of the chain.
+// The quantum is then enlarged by the common divisor of all the counts, which changes nothing but the size of the
+// chain.
 func (m Model) grid(n int, quantum time.Duration) (*grid, error) {
 	if quantum < 0 {
 		return nil, fmt.Errorf("%w: quantum is %v, must be positive", ErrModel, quantum)
@@ -63,7 +64,8 @@ func (m Model) grid(n int, quantum time.Duration) (*grid, error) {
 }
 
 // chooseQuantum returns the largest quantum that represents every step time up to batch n exactly, if that leaves at
-// most maxAutoQuanta for the longest; else the largest within autoRounding of all of them; else the most exact one.
+// most maxAutoQuanta for the longest; else, of those that leave so many, the largest within autoRounding of all
+// times, or the most exact one.
 func (m Model) chooseQuantum(n int) time.Duration {
 	var times []float64
 	common, longest := int64(0), time.Duration(0)
@@ -79,8 +81,7 @@ func (m Model) chooseQuantum(n int) time.Duration {
 	}
 	slices.Sort(times)
 	times = slices.Compact(times)
-	var best time.Duration
-	bestErr := math.Inf(1)
+	best, bestErr := fitQuantum(times, times[0]) // should the times be too far apart for any of the following
 	for k := 1; k <= maxAutoQuanta; k++ {
 		quantum, err := fitQuantum(times, float64(longest)/float64(k))
 		if err < bestErr {

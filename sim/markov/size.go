@@ -2,18 +2,20 @@ package markov
 
 const (
 	// bytesPerState is what a state costs beside its transitions: its key, its slots in the set (2 to 8 of 8 bytes),
-	// its row and duration, a flag, and two vectors of float64.
-	bytesPerState = 16 + 32 + 4 + 4 + 1 + 16
+	// its row and duration, a flag, and three float64 to sweep with.
+	bytesPerState = 16 + 32 + 4 + 4 + 1 + 24
 	// bytesPerEdge is a transition's target; its probability is shared.
 	bytesPerEdge = 4
 	// boundSlack is how far below the combinatorial bound a chain may fall: with a bound of so many times the limit it
-	// is refused unbuilt. Measured: 1 to 6 for eager chains of 2 and 3 models, up to 20 near B = N.
-	boundSlack = 32
+	// is refused unbuilt. Measured: 1 to 2 for eager chains of 2 and 3 models, 33 at N = 64 with B_1 = 32. Near B = N
+	// it is more, but there the bound itself is small.
+	boundSlack = 64
 )
 
 // stateBound bounds the number of reachable states from above. Right after a completion some model i has just
 // completed: it has either launched again, with nothing waiting and its step whole, or it is idle with fewer than B_i
-// waiting. Every other model is either in mid-step, or idle. The bound counts the ways to share N requests out like that.
+// waiting. Every other model is either in mid-step, or idle. The bound counts the ways to share N requests out like
+// that.
 func stateBound(g *grid, threshold []int, n int) float64 {
 	m := len(threshold)
 	idle := make([][]float64, m)  // idle[i][x]: states of an idle model that holds x requests
@@ -69,8 +71,11 @@ func averageRow(models, n int) float64 {
 	return c
 }
 
-// refuse returns an error if the chain is certainly too large for the limit, in bytes.
+// refuse returns an error if the chain is sure to be too large for the limit, in bytes.
 func refuse(g *grid, threshold []int, n int, limit int64) error {
+	if square := float64(n) * float64(n); square > float64(limit) { // the bound would take long; eager ones have more
+		return &TooLargeError{States: square / 2, Bytes: square / 2 * bytesPerState, Limit: limit, Estimated: true}
+	}
 	states := stateBound(g, threshold, n)
 	bytes := states * (bytesPerState + bytesPerEdge*averageRow(len(threshold), n))
 	if bytes > boundSlack*float64(limit) {

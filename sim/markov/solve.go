@@ -44,13 +44,13 @@ const (
 
 // Options tune a solution; the zero value is the default.
 type Options struct {
-	// Quantum is the unit of time; step times are rounded to whole multiples. 0 chooses the largest one that represents
-	// them exactly with at most 1,000 quanta to the longest step, else the largest within a relative 1e-4 of each, else
-	// the most exact one. Result.Rounding says what it cost.
+	// Quantum is the unit of time; step times are rounded to whole multiples. 0 chooses one that leaves at most 1,000
+	// quanta to the longest step: the largest that represents all step times exactly, else the largest within a
+	// relative 1e-4 of each, else the most exact one. Result.Rounding says what it cost.
 	Quantum   time.Duration
 	Tolerance float64 // relative width of the bracket; 0: DefaultTolerance
 	MaxSweeps int     // 0: DefaultMaxSweeps
-	MaxBytes  int64   // of one chain; 0: DefaultMaxBytes
+	MaxBytes  int64   // of one chain, Workers of which may be held at once; 0: DefaultMaxBytes
 	Method    Method
 	Workers   int // chains solved at once by Best and BuildTable; 0: as many as the process may use cores
 }
@@ -89,7 +89,7 @@ type Result struct {
 	Lower, Upper float64 // proved bounds of it; equal where the chain was eliminated, which leaves rounding only
 
 	// Busy is the share of the time in which a step runs, MeanBatch the requests per step (0 where none ever runs), by
-	// model. Both are nil in the rare case that the throughput could be proved and they could not.
+	// model, to about 1e-8. Both are nil in the rare case that the throughput could be proved and they could not.
 	Busy, MeanBatch []float64
 
 	Quantum  time.Duration // unit of time, after common divisors were taken out
@@ -131,11 +131,11 @@ func solve(ctx context.Context, m Model, g *grid, n int, threshold []int, figure
 		if err := twoModelApplies(m, n, threshold); err != nil {
 			return Result{}, err
 		}
-		return newTwoModel(m, g, n).solve(ctx, threshold[1], figures, o)
+		return solveTwoModel(ctx, m, g, n, threshold[1], figures, o)
 	}
 	c, err := build(ctx, g, m.Routing, threshold, n, o.MaxBytes)
 	if errors.Is(err, ErrTooLarge) && o.Method == Auto && twoModelApplies(m, n, threshold) == nil {
-		return newTwoModel(m, g, n).solve(ctx, threshold[1], figures, o)
+		return solveTwoModel(ctx, m, g, n, threshold[1], figures, o)
 	}
 	if err != nil {
 		return Result{}, err
@@ -151,11 +151,11 @@ type solution struct {
 	figures bool // mass is proved too, as far as busy times and batch sizes depend on it
 }
 
-// settle solves an embedded chain by the method asked for. Under Auto it eliminates at once where the heads are few. Where
-// they are not too many it iterates for less time than elimination would take, and then eliminates.
+// settle solves an embedded chain by the method asked for. Under Auto it eliminates at once where the heads are few.
+// Where they are not too many it iterates for less time than elimination would take, and then eliminates.
 //
-// Where parts of the chain are hardly connected they may still have the same throughput, as with a saturated model 1: it
-// is then proved, and the rest is not. So the figures beside it, if they are wanted, need a proof of their own.
+// Where parts of the chain are hardly connected they may still have the same throughput, as with a saturated model 1:
+// it is then proved, and the rest is not. So the figures beside it, if they are wanted, need a proof of their own.
 func settle(ctx context.Context, c embedded, figures bool, o Options) (solution, error) {
 	n := c.heads()
 	passes := 0
@@ -211,7 +211,7 @@ func (c *chain) solve(ctx context.Context, figures bool, o Options) (Result, err
 			return Result{}, fmt.Errorf("%w: %q takes up to %d states, the chain has %d",
 				ErrMethod, Dense, maxDenseStates, c.states())
 		}
-		visits, quanta, err := c.dense()
+		visits, quanta, err := c.dense(ctx)
 		if err != nil {
 			return Result{}, err
 		}
@@ -233,7 +233,7 @@ func (c *chain) solve(ctx context.Context, figures bool, o Options) (Result, err
 		return Result{}, err
 	}
 	visits := make([]float64, len(c.rows))
-	y := s.count(sol.mass, visits)
+	y := s.count(sol.mass, visits, negligible)
 	r := c.figures(visits, y.quanta)
 	r.take(sol, second)
 	return r, nil

@@ -65,19 +65,21 @@ func layout(g *grid, n int) ([]field, bool) {
 	return fields, true
 }
 
-// stateSet numbers states in the order in which they are first seen: a hash table with open addressing over the list of
-// keys. A slot holds a state's number + 1 in its low half and further bits of the hash in its high half, so that a probe
-// seldom has to look at the key.
-// Invariant: at most half of the slots are taken.
+// stateSet numbers states in the order in which they are first seen: a hash table with open addressing over the list
+// of keys. A slot holds a state's number + 1 in its low half and further bits of the hash in its high half, so that a
+// probe seldom has to look at the key. Invariant: at most half of the slots are taken.
 type stateSet struct {
 	keys  []key
 	slots []uint64
 	shift uint // 64 - log2(len(slots))
+
+	hashes  []uint64 // scratch
+	touched uint64   // keeps the compiler from leaving out loads whose value nobody needs
 }
 
 // newStateSet returns a set with room for about so many states; it grows beyond.
 func newStateSet(states int) *stateSet {
-	log := max(8, bits.Len(uint(states)))
+	log := max(8, bits.Len(uint(2*states)))
 	return &stateSet{keys: make([]key, 0, states), slots: make([]uint64, 1<<log), shift: uint(64 - log)}
 }
 
@@ -87,34 +89,49 @@ func (k key) hash() uint64 {
 	return k[0]*0x9E3779B97F4A7C15 + k[1]*0x6A09E667F3BCC909
 }
 
-// number returns the state's number, a new one if it is unseen.
-func (s *stateSet) number(k key) int32 {
-	h := k.hash()
-	tag := h >> (s.shift - 32) << 32
+// numbers appends the numbers of the states to list, new ones for those that are unseen. All the slots are looked at
+// first: the cache misses, which take most of the time, then overlap instead of waiting for each other's outcome.
+func (s *stateSet) numbers(list []int32, states []key) []int32 {
+	if 2*(len(s.keys)+len(states)) > len(s.slots) {
+		s.grow(len(states))
+	}
+	s.hashes = s.hashes[:0]
 	mask := uint64(len(s.slots) - 1)
-	at := h >> s.shift
-	for {
-		slot := s.slots[at&mask]
-		if slot == 0 {
-			break
-		}
-		if id := uint32(slot) - 1; slot>>32<<32 == tag && s.keys[id] == k {
-			return int32(id)
-		}
-		at++
+	for i := range states {
+		h := states[i].hash()
+		s.hashes = append(s.hashes, h)
+		s.touched ^= s.slots[h>>s.shift&mask]
 	}
-	s.keys = append(s.keys, k)
-	s.slots[at&mask] = tag | uint64(len(s.keys))
-	if 2*len(s.keys) > len(s.slots) {
-		s.grow()
+	for i, h := range s.hashes {
+		k := states[i]
+		tag := h >> (s.shift - 32) << 32
+		at := h >> s.shift
+		for {
+			slot := s.slots[at&mask]
+			if slot == 0 {
+				s.keys = append(s.keys, k)
+				s.slots[at&mask] = tag | uint64(len(s.keys))
+				list = append(list, int32(len(s.keys)-1))
+				break
+			}
+			if id := uint32(slot) - 1; slot>>32<<32 == tag && s.keys[id] == k {
+				list = append(list, int32(id))
+				break
+			}
+			at++
+		}
 	}
-	return int32(len(s.keys) - 1)
+	return list
 }
 
-// grow makes four times as many slots: keys are hashed again a third as often as with two times.
-func (s *stateSet) grow() {
-	s.shift -= 2
-	s.slots = make([]uint64, 4*len(s.slots))
+// grow makes at least four times as many slots, and enough for so many more states.
+func (s *stateSet) grow(more int) {
+	log := 64 - s.shift + 2
+	for 1<<log < 2*(len(s.keys)+more) {
+		log++
+	}
+	s.shift = 64 - log
+	s.slots = make([]uint64, 1<<log)
 	mask := uint64(len(s.slots) - 1)
 	for i := range s.keys {
 		h := s.keys[i].hash()

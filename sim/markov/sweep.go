@@ -14,18 +14,18 @@ func (s *sweeper) heads() int { return len(s.head) }
 
 func (s *sweeper) start(x []float64) {
 	s.scratch[0] = 1
-	s.push(s.scratch, nil)
+	s.push(s.scratch, nil, negligible)
 	s.gather(x)
 }
 
-func (s *sweeper) forward(x []float64) yield { return s.count(x, nil) }
+func (s *sweeper) forward(x []float64, drop float64) yield { return s.count(x, nil, drop) }
 
 // count is forward, and adds to visits how often each row's batches completed.
-func (s *sweeper) count(x, visits []float64) yield {
+func (s *sweeper) count(x, visits []float64, drop float64) yield {
 	for i, u := range s.head {
 		s.scratch[u] = x[i]
 	}
-	y := s.push(s.scratch, visits)
+	y := s.push(s.scratch, visits, drop)
 	s.gather(x)
 	return y
 }
@@ -64,16 +64,12 @@ func (s *sweeper) backward(columns []valuation) {
 	}
 }
 
-// negligible is the mass below which a state is passed over: nothing is lost at double precision, and no product of such
-// masses becomes denormal, which is slow.
-const negligible = 1e-250
-
 // push carries mass forward through all states in order, each state's share to its successors: Gauss-Seidel on the
-// balance equations, in the form that needs no transpose. It returns the yield, and adds to visits, if
-// not nil, how often each row's batches completed.
+// balance equations, in the form that needs no transpose. It returns the yield, and adds to visits, if not nil, how
+// often each row's batches completed. A state with no more mass than drop is passed over.
 //
 // acc is indexed by state: on entry the mass at each, on return nonzero at heads only.
-func (c *chain) push(acc, visits []float64) yield {
+func (c *chain) push(acc, visits []float64, drop float64) yield {
 	var sum yield
 	loops := c.loops
 	to := c.to
@@ -85,7 +81,7 @@ func (c *chain) push(acc, visits []float64) yield {
 		if v > 0 {
 			acc[u] = 0
 		}
-		if v > negligible {
+		if v > drop {
 			if loop {
 				v /= loops[0].leave
 			}
@@ -108,8 +104,9 @@ func (c *chain) push(acc, visits []float64) yield {
 	return sum
 }
 
-// pull is the adjoint of push: it carries values backward. A state's new value is the worth of what it yields until
-// its next completion, plus the expected value of its successor: the new value where the successor comes later, the old one at heads that come before. Old values elsewhere are not read.
+// pull is the adjoint of push: it carries values backward. A state's new value is the worth of what it yields until its
+// next completion, plus the expected value of its successor: the new value where the successor comes later, the old one
+// at heads that come before. Old values elsewhere are not read.
 func (c *chain) pull(value []float64, price yield) {
 	loops := c.loops
 	end := len(c.to)

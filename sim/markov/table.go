@@ -46,8 +46,8 @@ func (t *Table) Thresholds(model int) []int {
 }
 
 // BuildTable computes the best thresholds for 1..most active requests; names are the models', for the file. The step
-// times are rounded to one quantum for the whole table. It solves o.Workers numbers of requests at a time, and its result
-// does not depend on how many. Errors are Solve's.
+// times are rounded to one quantum for the whole table. It solves o.Workers numbers of requests at a time, and its
+// result does not depend on how many. Errors are Solve's.
 func BuildTable(ctx context.Context, m Model, names []string, most int, search Search, o Options) (*Table, error) {
 	o = o.filled()
 	if err := o.validate(); err != nil {
@@ -130,4 +130,13 @@ func cloneRows(rows [][]float64) [][]float64 {
 		c[i] = slices.Clone(row)
 	}
 	return c
+}
+
+// Model is what the table was computed for.
+func (t *Table) Model() Model {
+	m := Model{Routing: t.Routing}
+	for _, x := range t.Models {
+		m.Step = append(m.Step, x.Step)
+	}
+	return m
 }

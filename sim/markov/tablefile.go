@@ -19,7 +19,7 @@ const maxTableBytes = 1 << 20
 // Write writes the table as YAML of schema trbench.threshold/1. Numbers are written so that Read returns the same ones.
 func (t *Table) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "# Best batching thresholds by active requests n, one per model; beyond the last row the last one holds.\n")
+	fmt.Fprintf(b, "# Best batching thresholds by active requests n, one per model; the last row holds beyond.\n")
 	fmt.Fprintf(b, "schema: %s\n", TableSchema)
 	fmt.Fprintf(b, "provenance: %s\n", strconv.Quote(t.Provenance))
 	fmt.Fprintf(b, "models:\n")
@@ -55,8 +55,14 @@ func handover(p [][]float64) float64 {
 	return sum
 }
 
-// number is the shortest decimal that reads back as x.
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+// number is the shortest decimal that reads back as x, with a point in it where YAML 1.1 wants one: 1.0e-06.
+func number(x float64) string {
+	s := strconv.FormatFloat(x, 'g', -1, 64)
+	if mantissa, exponent, ok := strings.Cut(s, "e"); ok && !strings.Contains(mantissa, ".") {
+		return mantissa + ".0e" + exponent
+	}
+	return s
+}
 
 func flow(xs []float64) string {
 	s := make([]string, len(xs))
@@ -74,8 +80,8 @@ func flowRows(rows [][]float64) string {
 	return "[" + strings.Join(s, ", ") + "]"
 }
 
-// ReadTable reads a table and checks everything in it; file names it in errors, which are *TableError or r's own. A field
-// that the schema does not have is an error, so that a misspelt one is not passed over.
+// ReadTable reads a table and checks everything in it; file names it in errors, which are *TableError or r's own. A
+// field that the schema does not have is an error, so that a misspelt one is not passed over.
 func ReadTable(r io.Reader, file string) (*Table, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxTableBytes+1))
 	if err != nil {
@@ -160,7 +166,8 @@ func (d *decoder) row(n node, requests, models int) TableRow {
 		r.Threshold = append(r.Threshold, d.int(b))
 	}
 	if len(r.Threshold) != models {
-		d.fail(f["threshold"], fmt.Sprintf("%d thresholds", len(r.Threshold)), fmt.Sprintf("one for each of %d models", models))
+		d.fail(f["threshold"], fmt.Sprintf("%d thresholds", len(r.Threshold)),
+			fmt.Sprintf("one for each of %d models", models))
 	} else if err := Feasible(r.Threshold, requests); err != nil {
 		d.fail(f["threshold"], fmt.Sprint(r.Threshold),
 			fmt.Sprintf("thresholds of at least 1 with sum of (B_i - 1) below %d", requests))

@@ -31,8 +31,8 @@ func eager(models int) []int {
 	return b
 }
 
-// feasibleThresholds yields every feasible vector for n requests in lexicographic order, the eager one first; those with
-// B_0 = 1 only where smallEager. The slice is reused.
+// feasibleThresholds yields every feasible vector for n requests in lexicographic order, the eager one first; those
+// with B_0 = 1 only where smallEager. The slice is reused.
 func feasibleThresholds(models, n int, smallEager bool) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		b := eager(models)

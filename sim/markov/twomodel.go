@@ -8,21 +8,23 @@ import (
 
 // twoModel is the fast exact solver for two models with B_0 = 1 and step times that don't depend on the batch.
 //
-// Seen only at the launches of model 1, the system needs no residual time but model 0's, and that one takes few values:
-// after a launch of both models it runs through a fixed list of phases, one a step of model 1, until both complete
-// together. Within a phase model 0 makes a known number of steps and nobody joins, so that a request at it is still
-// there with a power of the stay probability: all those steps are one binomial. The state at the start of a phase is the
-// number c of requests at model 0 and how many of them, b, run; the N - c others have just been launched by model 1.
+// Seen only at the launches of model 1, the system needs no residual time but model 0's, and that one takes few
+// values: after a launch of both models it runs through a fixed list of phases, one a step of model 1, until both
+// complete together. Within a phase model 0 makes a known number of steps and nobody joins, so that a request at it
+// is still there with a power of the stay probability: all those steps are one binomial. The state at the start of a
+// phase is the number c of requests at model 0 and how many of them, b, run; the N - c others have just been launched
+// by model 1.
 //
-// Whenever model 0 empties, or model 1 waits for its threshold, or the two complete together, both launch next. Such a
-// state is given by the number of requests that model 0 launches. These are the heads, N - B_1 + 1 of them, and one pass
-// forward or backward is one walk through the phases.
+// Whenever model 0 empties, or model 1 waits for its threshold, or the two complete together, both launch next. Such
+// a state is given by the number of requests that model 0 launches. These are the heads, N - B_1 + 1 of them, and one
+// pass forward or backward is one walk through the phases.
 type twoModel struct {
 	grid         *grid
 	n, threshold int // requests; B_1
 	committed    []float64
 	absorbing    int        // the model that all requests end up at, or -1 where they circulate
-	stay         float64    // P_00
+	move         float64    // P_01
+	back         float64    // P_10
 	hops         float64    // steps on model 0 for each on model 1: P_10 / P_01, since as many come back as go
 	reward       float64    // tokens for one request's step on model 1 and for the steps on model 0 that go with it
 	active       [2]float64 // activity of a step, by model
@@ -47,6 +49,13 @@ type phase struct {
 	left  int  // quanta that model 0 has left when model 1 completes, if it still runs
 }
 
+// maxPhases bounds the phases: with more, the time is no longer short, and the quantum far below what matters.
+const maxPhases = 1 << 16
+
+// triangles is how many tables of N^2 / 2 numbers the solver keeps: five, and two for each number of small steps that
+// fits a large one, of which there are three at most.
+const triangles = 5 + 2*3
+
 // twoModelApplies returns nil if the fast solver does, else ErrMethod.
 func twoModelApplies(m Model, n int, threshold []int) error {
 	switch {
@@ -58,6 +67,14 @@ func twoModelApplies(m Model, n int, threshold []int) error {
 		return fmt.Errorf("%w: %q takes step times that don't depend on the batch", ErrMethod, TwoModel)
 	}
 	return nil
+}
+
+func solveTwoModel(ctx context.Context, m Model, g *grid, n, threshold int, figures bool, o Options) (Result, error) {
+	s, err := newTwoModel(m, g, n, o.MaxBytes)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.solve(ctx, threshold, figures, o)
 }
 
 // solve returns the figures for one threshold of model 1.
@@ -81,7 +98,11 @@ func (s *twoModel) solve(ctx context.Context, threshold int, figures bool, o Opt
 	}
 	sol.method = TwoModel
 	r.States = s.heads()
-	t := s.walk(sol.mass)
+	if !sol.figures {
+		r.take(sol, second)
+		return r, nil
+	}
+	t := s.walk(sol.mass, negligible)
 	r.Busy[0] = t.small * float64(s.small) / t.quanta
 	r.Busy[1] = t.large * float64(s.large) / t.quanta
 	r.MeanBatch[0] = t.requests * s.hops / t.small
@@ -90,26 +111,32 @@ func (s *twoModel) solve(ctx context.Context, threshold int, figures bool, o Opt
 	return r, nil
 }
 
-// newTwoModel prepares for n requests and any threshold.
-func newTwoModel(m Model, g *grid, n int) *twoModel {
+// newTwoModel prepares for n requests and any threshold, within a memory limit in bytes. Errors: ErrTooLarge.
+func newTwoModel(m Model, g *grid, n int, limit int64) (*twoModel, error) {
 	p := m.normalized()
 	s := &twoModel{
-		grid: g, n: n, threshold: 1, committed: m.committed(), stay: p[0][0], absorbing: -1,
+		grid: g, n: n, threshold: 1, committed: m.committed(), move: p[0][1], back: p[1][0], absorbing: -1,
 		small: int(g.steps[0][1]), large: int(g.steps[1][1]),
 	}
 	switch {
-	case p[0][1] == 0:
+	case s.move == 0:
 		s.absorbing = 0
-		return s
-	case p[1][0] == 0:
+		return s, nil
+	case s.back == 0:
 		s.absorbing = 1
-		return s
+		return s, nil
+	case s.small > maxPhases: // the common divisor is out, so there are that many
+		return nil, fmt.Errorf("%w: %q goes through %d phases, at most %d: use a coarser quantum than %v",
+			ErrTooLarge, TwoModel, s.small, maxPhases, g.quantum)
 	}
-	s.hops = p[1][0] / p[0][1]
+	if bytes := 8 * triangles * float64(n) * float64(n) / 2; bytes > float64(limit) {
+		return nil, &TooLargeError{States: float64(n), Bytes: bytes, Limit: limit, Estimated: true}
+	}
+	s.hops = s.back / s.move
 	s.active = [2]float64{activityOf(0, g.steps[0][1]), activityOf(1, g.steps[1][1])}
 	s.reward = s.committed[1] + s.committed[0]*s.hops
 	s.survive, s.completed = map[int][]float64{}, map[int][]float64{}
-	s.stays, s.returning = binomials(n, s.stay), binomials(n, p[1][0])
+	s.stays, s.returning = binomials(n, p[0][0], s.move), binomials(n, s.back, p[1][1])
 	for _, t := range []*[]float64{&s.running, &s.next, &s.idle} {
 		*t = make([]float64, at(n+1, 0))
 	}
@@ -127,35 +154,15 @@ func newTwoModel(m Model, g *grid, n int) *twoModel {
 		}
 		s.phases = append(s.phases, ph)
 		if ph.sync {
-			return s
+			return s, nil
 		}
 		r = ph.left
 	}
 }
 
-// at is the place of (c, x), 0 <= x <= c, in a triangle stored row after row.
-func at(c, x int) int { return c*(c+1)/2 + x }
-
-// rowOf returns row c of a triangle.
-func rowOf(triangle []float64, c int) []float64 { return triangle[at(c, 0):at(c+1, 0)] }
-
-// binomials returns the binomial distributions of 0..n trials, a triangle, by Pascal's rule: nothing is subtracted.
-func binomials(n int, p float64) []float64 {
-	t := make([]float64, at(n+1, 0))
-	t[0] = 1
-	for c := 1; c <= n; c++ {
-		row := rowOf(t, c)
-		for x, w := range rowOf(t, c-1) {
-			row[x] += w * (1 - p)
-			row[x+1] += w * p
-		}
-	}
-	return t
-}
-
-// stepsIn returns how many of the steps of model 0 that fit a phase are expected to take place, that is to find it not
-// empty: a triangle by requests at it and running on it at the start. The first always does; after j steps, b running and
-// w waiting requests have all left with the chance (1 - stay^j)^b (1 - stay^(j-1))^w.
+// stepsIn returns how many of the steps of model 0 that fit a phase are expected to take place, that is to find it
+// not empty: a triangle by requests at it and running on it at the start. The first always does; after j steps, b
+// running and w waiting requests have all left with the chance (1 - stay^j)^b (1 - stay^(j-1))^w.
 func (s *twoModel) stepsIn(ph *phase) []float64 {
 	t, ok := s.completed[ph.steps]
 	if ok {
@@ -172,8 +179,10 @@ func (s *twoModel) stepsIn(ph *phase) []float64 {
 	}
 	now, before := make([]float64, s.n+1), make([]float64, s.n+1)
 	for j := 1; j < ph.steps; j++ {
-		powers(now, 1-math.Pow(s.stay, float64(j)))
-		powers(before, 1-math.Pow(s.stay, float64(j-1)))
+		_, left := s.stayFor(j)
+		powers(now, left)
+		_, left = s.stayFor(j - 1)
+		powers(before, left)
 		for c := 1; c <= s.n; c++ {
 			row := rowOf(t, c)
 			for b := range row {
@@ -194,11 +203,21 @@ func powers(t []float64, p float64) {
 	}
 }
 
+// stayFor returns the chances that a request at model 0 stays through so many of its steps, and that it does not.
+func (s *twoModel) stayFor(steps int) (stay, leave float64) {
+	if steps == 0 {
+		return 1, 0
+	}
+	log := float64(steps) * math.Log1p(-s.move)
+	return math.Exp(log), -math.Expm1(log)
+}
+
 // staying returns the binomial rows for requests that stay at model 0 through so many steps.
 func (s *twoModel) staying(steps int) []float64 {
 	t, ok := s.survive[steps]
 	if !ok {
-		t = binomials(s.n, math.Pow(s.stay, float64(steps)))
+		p, q := s.stayFor(steps)
+		t = binomials(s.n, p, q)
 		s.survive[steps] = t
 	}
 	return t
@@ -206,6 +225,14 @@ func (s *twoModel) staying(steps int) []float64 {
 
 // most is how many requests can be at model 0 when model 1 launches.
 func (s *twoModel) most() int { return s.n - s.threshold }
+
+// fewest is how many of b requests at least return from model 1.
+func (s *twoModel) fewest(b int) int {
+	if s.back == 1 {
+		return b
+	}
+	return 0
+}
 
 func (s *twoModel) heads() int { return s.most() + 1 }
 
@@ -216,7 +243,7 @@ func (s *twoModel) start(x []float64) {
 	copy(x, s.launched)
 }
 
-func (s *twoModel) forward(x []float64) yield { return s.walk(x).yield(s) }
+func (s *twoModel) forward(x []float64, drop float64) yield { return s.walk(x, drop).yield(s) }
 
 // walked is what happens, on average, in one walk.
 type walked struct {
@@ -231,7 +258,7 @@ func (t walked) yield(s *twoModel) yield {
 }
 
 // walk sets x, the mass of the heads, to what it is at the next ones.
-func (s *twoModel) walk(x []float64) walked {
+func (s *twoModel) walk(x []float64, drop float64) walked {
 	var t walked
 	clear(s.launched)
 	clear(s.running)
@@ -239,7 +266,7 @@ func (s *twoModel) walk(x []float64) walked {
 		s.running[at(j, j)] = w
 	}
 	for i := range s.phases {
-		if !s.walkPhase(&s.phases[i], &t) {
+		if !s.walkPhase(&s.phases[i], drop, &t) {
 			break
 		}
 		s.running, s.next = s.next, s.running
@@ -252,7 +279,7 @@ func (s *twoModel) walk(x []float64) walked {
 }
 
 // walkPhase takes the mass of running through one step of model 1, to next or launched; false if none reached next.
-func (s *twoModel) walkPhase(ph *phase, t *walked) bool {
+func (s *twoModel) walkPhase(ph *phase, drop float64, t *walked) bool {
 	clear(s.next)
 	clear(s.idle)
 	most, more, waiting := s.most(), false, false
@@ -263,18 +290,17 @@ func (s *twoModel) walkPhase(ph *phase, t *walked) bool {
 		for _, w := range mass {
 			total += w
 		}
-		if total <= negligible {
+		if total <= drop {
 			continue
 		}
 		t.quanta += total * float64(s.large)
 		t.small += dot(mass, rowOf(small, c))
 		t.large += total
 		t.requests += total * float64(s.n-c)
-		left := s.thin(ph, c, mass)
-		for z, p := range rowOf(s.returning, s.n-c) {
-			if p == 0 {
-				continue
-			}
+		left := s.thin(ph, c, mass, drop)
+		returning := rowOf(s.returning, s.n-c)
+		for z := s.fewest(s.n - c); z < len(returning); z++ {
+			p := returning[z]
 			for y, w := range left {
 				held := y + z
 				if ph.steps == 0 {
@@ -296,7 +322,7 @@ func (s *twoModel) walkPhase(ph *phase, t *walked) bool {
 	if waiting {
 		for h := most + 1; h <= s.n; h++ {
 			for y, w := range rowOf(s.idle, h) {
-				if w == 0 {
+				if w <= drop {
 					continue
 				}
 				t.quanta += w * float64(ph.left)
@@ -310,28 +336,19 @@ func (s *twoModel) walkPhase(ph *phase, t *walked) bool {
 
 // thin returns the mass by requests that still run, or still are, at model 0 at the end of the phase, from that by b of
 // the c running at its start. Those that wait join at the first completion: they see one step less.
-func (s *twoModel) thin(ph *phase, c int, mass []float64) []float64 {
+func (s *twoModel) thin(ph *phase, c int, mass []float64, drop float64) []float64 {
 	if ph.steps == 0 {
 		return mass
 	}
 	first := s.thinned[:c+1]
 	clear(first)
-	for b, w := range mass {
-		if w > 0 {
-			axpy(first[c-b:], w, rowOf(s.stays, b))
-		}
-	}
+	spread(first, s.stays, mass, true, drop)
 	if ph.steps == 1 {
 		return first
 	}
 	left := s.left[:c+1]
 	clear(left)
-	rows := s.staying(ph.steps - 1)
-	for m, w := range first {
-		if w > 0 {
-			axpy(left[:m+1], w, rowOf(rows, m))
-		}
-	}
+	spread(left, s.staying(ph.steps-1), first, false, drop)
 	return left
 }
 
@@ -357,6 +374,7 @@ func (s *twoModel) backward(columns []valuation) {
 	}
 }
 
+// walkBack is backward for one column.
 func (s *twoModel) walkBack(h []float64, price yield) {
 	worth := walked{
 		quanta:   price.quanta,
@@ -385,33 +403,28 @@ func (s *twoModel) backPhase(ph *phase, worth *walked) {
 	most := s.most()
 	if !ph.sync {
 		wait := worth.small + worth.quanta*float64(ph.left)
-		for h := most + 1; h <= s.n; h++ {
-			for y := 1; y <= most; y++ {
+		for y := 1; y <= most; y++ {
+			for h := max(most+1, y+s.fewest(s.threshold)); h <= s.n; h++ {
 				s.idle[at(h, y)] = wait + dot(rowOf(s.stays, y), s.launched[h-y:])
 			}
 		}
 	}
 	small := s.stepsIn(ph)
 	for c := 0; c <= most; c++ {
-		left := s.valueLeft(ph, c)
-		first := left
+		value := s.valueLeft(ph, c)
 		if ph.steps > 1 {
-			first = s.thinned[:c+1]
-			rows := s.staying(ph.steps - 1)
-			for m := range first {
-				first[m] = dot(rowOf(rows, m), left)
-			}
+			expect(s.thinned[:c+1], s.staying(ph.steps-1), value, false)
+			value = s.thinned[:c+1]
+		}
+		now := rowOf(s.running, c)
+		if ph.steps > 0 {
+			expect(now, s.stays, value, true)
+		} else {
+			copy(now, value)
 		}
 		earned := worth.quanta*float64(s.large) + worth.large + worth.requests*float64(s.n-c)
-		steps := rowOf(small, c)
-		for b := range rowOf(s.running, c) {
-			v := earned + worth.small*steps[b]
-			if ph.steps == 0 {
-				v += left[b]
-			} else {
-				v += dot(rowOf(s.stays, b), first[c-b:])
-			}
-			s.running[at(c, b)] = v
+		for b, steps := range rowOf(small, c) {
+			now[b] += earned + worth.small*steps
 		}
 	}
 }
@@ -422,10 +435,9 @@ func (s *twoModel) valueLeft(ph *phase, c int) []float64 {
 	most := s.most()
 	left := s.left[:c+1]
 	clear(left)
-	for z, p := range rowOf(s.returning, s.n-c) {
-		if p == 0 {
-			continue
-		}
+	returning := rowOf(s.returning, s.n-c)
+	for z := s.fewest(s.n - c); z < len(returning); z++ {
+		p := returning[z]
 		for y := range left {
 			held := y + z
 			if ph.steps == 0 {

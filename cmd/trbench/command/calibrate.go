@@ -62,8 +62,10 @@ Up to one file of each; the form is told by the columns. docs/CALIBRATE.md descr
 	fs.SortFlags = false
 	fs.StringVar(&f.kind, "log", "auto", "what the files are logs of: auto, steps, tokens, bench")
 	fs.StringVar(&f.law, "law", string(latency.KindAffine), "latency law of a step log: affine, table")
-	fs.StringVar(&f.host, "host", "none", "host time of a step: `DURATION` of what was logged; gaps: the gaps between steps; none")
-	fs.Float64Var(&f.options.Contention, "contention", 0, "kappa of models on the same GPUs, taken out of steps that overlap")
+	fs.StringVar(&f.host, "host", "none",
+		"host time of a step: `DURATION` of what was logged; gaps: the gaps between steps; none")
+	fs.Float64Var(&f.options.Contention, "contention", 0,
+		"kappa of models on the same GPUs, taken out of steps that overlap")
 	fs.IntVar(&f.options.States, "states", 4, "most states of a modulation, 1 to 4; 1: none")
 	fs.IntVar(&f.options.Window, "window", 256, "output tokens of a window of the phase profile")
 	fs.StringArrayVar(&f.rename, "rename", nil, "call a model of the logs by a card's name, `OLD=NEW`; may be repeated")
@@ -151,7 +153,8 @@ func (f *calibrateFlags) read(paths []string) (logs calibrate.Log, err error) {
 		if err != nil {
 			return logs, err
 		}
-		if log.Steps != nil && logs.Steps != nil || log.Tokens != nil && logs.Tokens != nil || log.Bench != nil && logs.Bench != nil {
+		if log.Steps != nil && logs.Steps != nil || log.Tokens != nil && logs.Tokens != nil || log.Bench != nil &&
+			logs.Bench != nil {
 			return logs, badUsage("%s: a second log of its kind: want one of each at most", path)
 		}
 		switch {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -22,59 +23,85 @@ func visit(c *cobra.Command, f func(*cobra.Command)) {
 // TestExamples wants every command line of an example to have a command and flags that exist, with values that they
 // take.
 func TestExamples(t *testing.T) {
-	lines := 0
+	found := 0
 	visit(Root(), func(c *cobra.Command) {
-		for _, line := range strings.Split(c.Example, "\n") {
-			line, _, _ = strings.Cut(strings.TrimSpace(line), "   ") // the rest says what it does
-			if line == "" {
-				continue
-			}
-			lines++
-			words := words(line)
+		for _, words := range commandLines(c.Example) {
+			found++
 			if words[0] != "trbench" {
-				t.Errorf("%s: example %q does not start with trbench", c.CommandPath(), line)
+				t.Errorf("%s: example %q does not start with trbench", c.CommandPath(), words)
 				continue
 			}
 			cmd, rest, err := Root().Find(words[1:])
+			if err == nil {
+				err = cmd.ParseFlags(rest)
+			}
+			if err == nil {
+				err = cmd.ValidateArgs(cmd.Flags().Args())
+			}
 			if err != nil {
-				t.Errorf("%s: example %q: %v", c.CommandPath(), line, err)
-				continue
-			}
-			if err := cmd.ParseFlags(rest); err != nil {
-				t.Errorf("%s: example %q: %v", c.CommandPath(), line, err)
-				continue
-			}
-			if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
-				t.Errorf("%s: example %q: %v", c.CommandPath(), line, err)
+				t.Errorf("%s: example %q: %v", c.CommandPath(), words, err)
 			}
 		}
 	})
-	if lines < 8 {
-		t.Errorf("found %d lines of examples, want at least 8", lines)
+	if found < 8 {
+		t.Errorf("found %d command lines in examples, want at least 8", found)
 	}
 }
 
-// words splits a command line as a shell does: at blanks, but not in quotes.
-func words(line string) []string {
-	var all []string
+// commandLines splits a text into command lines and words as a shell does: at blanks and ends of lines, but not in
+// quotes. Three blanks end a command line; behind them the text says what it does.
+func commandLines(text string) [][]string {
+	var lines [][]string
+	for text != "" {
+		var words []string
+		text, words = commandLine(text)
+		if len(words) > 0 {
+			lines = append(lines, words)
+		}
+	}
+	return lines
+}
+
+// commandLine takes the first command line off a text.
+func commandLine(text string) (rest string, words []string) {
 	var word strings.Builder
-	quote := rune(0)
-	for _, r := range line + " " {
+	quote, blanks, over := rune(0), 0, false
+	end := func() {
+		if word.Len() > 0 && !over {
+			words = append(words, word.String())
+		}
+		word.Reset()
+	}
+	for i, r := range text {
+		if r != ' ' {
+			blanks = 0
+		}
 		switch {
-		case quote == 0 && (r == '\'' || r == '"'):
+		case quote == 0 && r == '\n':
+			end()
+			return text[i+1:], words
+		case quote == 0 && r == ' ':
+			end()
+			blanks++
+			over = over || blanks == 3 && words != nil
+		case quote == 0 && !over && (r == '\'' || r == '"'):
 			quote = r
 		case r == quote:
 			quote = 0
-		case quote == 0 && r == ' ':
-			if word.Len() > 0 {
-				all = append(all, word.String())
-			}
-			word.Reset()
 		default:
 			word.WriteRune(r)
 		}
 	}
-	return all
+	end()
+	return "", words
+}
+
+func TestCommandLines(t *testing.T) {
+	text := "  a b   it's said\n  c 'd e\nf' \"g'h\"\n\n  i"
+	want := [][]string{{"a", "b"}, {"c", "d e\nf", "g'h"}, {"i"}}
+	if diff := cmp.Diff(want, commandLines(text)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
 }
 
 // TestHelp wants every command to have a line of help and a page that shows each of its flags.

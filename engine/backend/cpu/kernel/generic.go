@@ -12,12 +12,14 @@ func panelF32Generic(a *args, w []float32, wStep, width int) {
 		x, y := a.x[t*a.xStep:][:a.k], a.y[t*a.yStep:][:width]
 		for j := 0; j < width; j += 8 {
 			var s0, s1, s2, s3, s4, s5, s6, s7 float32
-			to := y[j:][:8]
+			to := (*[8]float32)(y[j:])
 			if a.from {
 				s0, s1, s2, s3, s4, s5, s6, s7 = to[0], to[1], to[2], to[3], to[4], to[5], to[6], to[7]
 			}
-			for i, v := range x {
-				r := w[i*wStep+j:][:8]
+			at := j
+			for _, v := range x {
+				r := (*[8]float32)(w[at:])
+				at += wStep
 				s0 += float32(v * r[0])
 				s1 += float32(v * r[1])
 				s2 += float32(v * r[2])
@@ -27,7 +29,11 @@ func panelF32Generic(a *args, w []float32, wStep, width int) {
 				s6 += float32(v * r[6])
 				s7 += float32(v * r[7])
 			}
-			store8(to, a.add, s0, s1, s2, s3, s4, s5, s6, s7)
+			if a.add {
+				s0, s1, s2, s3 = to[0]+s0, to[1]+s1, to[2]+s2, to[3]+s3
+				s4, s5, s6, s7 = to[4]+s4, to[5]+s5, to[6]+s6, to[7]+s7
+			}
+			*to = [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
 		}
 	}
 }
@@ -35,39 +41,31 @@ func panelF32Generic(a *args, w []float32, wStep, width int) {
 func panelBF16Generic(a *args, w []uint16, wStep, width int) {
 	for t := range a.rows {
 		x, y := a.x[t*a.xStep:][:a.k], a.y[t*a.yStep:][:width]
-		for line := 0; line < width; line += Unit {
-			for j := 0; j < Unit; j += 8 {
-				// Words j to j+7 hold outputs j/2 to j/2+3 and 16 above them.
-				var s0, s1, s2, s3, s4, s5, s6, s7 float32
-				lower, upper := y[line+j/2:][:4], y[line+16+j/2:][:4]
-				for i, v := range x {
-					r := w[i*wStep+line+j:][:8]
-					s0 += float32(v * widen(r[0]))
-					s4 += float32(v * widen(r[1]))
-					s1 += float32(v * widen(r[2]))
-					s5 += float32(v * widen(r[3]))
-					s2 += float32(v * widen(r[4]))
-					s6 += float32(v * widen(r[5]))
-					s3 += float32(v * widen(r[6]))
-					s7 += float32(v * widen(r[7]))
-				}
-				if a.add {
-					s0, s1, s2, s3 = lower[0]+s0, lower[1]+s1, lower[2]+s2, lower[3]+s3
-					s4, s5, s6, s7 = upper[0]+s4, upper[1]+s5, upper[2]+s6, upper[3]+s7
-				}
-				lower[0], lower[1], lower[2], lower[3] = s0, s1, s2, s3
-				upper[0], upper[1], upper[2], upper[3] = s4, s5, s6, s7
+		for j := 0; j < width; j += 8 {
+			// Words j to j+7 of a line hold outputs j/2 to j/2+3, and 16 above them.
+			var s0, s1, s2, s3, s4, s5, s6, s7 float32
+			line, word := j/Unit*Unit, j%Unit
+			lower, upper := (*[4]float32)(y[line+word/2:]), (*[4]float32)(y[line+16+word/2:])
+			at := j
+			for _, v := range x {
+				r := (*[8]uint16)(w[at:])
+				at += wStep
+				s0 += float32(v * widen(r[0]))
+				s4 += float32(v * widen(r[1]))
+				s1 += float32(v * widen(r[2]))
+				s5 += float32(v * widen(r[3]))
+				s2 += float32(v * widen(r[4]))
+				s6 += float32(v * widen(r[5]))
+				s3 += float32(v * widen(r[6]))
+				s7 += float32(v * widen(r[7]))
 			}
+			if a.add {
+				s0, s1, s2, s3 = lower[0]+s0, lower[1]+s1, lower[2]+s2, lower[3]+s3
+				s4, s5, s6, s7 = upper[0]+s4, upper[1]+s5, upper[2]+s6, upper[3]+s7
+			}
+			*lower, *upper = [4]float32{s0, s1, s2, s3}, [4]float32{s4, s5, s6, s7}
 		}
 	}
-}
-
-func store8(to []float32, add bool, s0, s1, s2, s3, s4, s5, s6, s7 float32) {
-	if add {
-		s0, s1, s2, s3 = to[0]+s0, to[1]+s1, to[2]+s2, to[3]+s3
-		s4, s5, s6, s7 = to[4]+s4, to[5]+s5, to[6]+s6, to[7]+s7
-	}
-	to[0], to[1], to[2], to[3], to[4], to[5], to[6], to[7] = s0, s1, s2, s3, s4, s5, s6, s7
 }
 
 func widen(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }

@@ -20,5 +20,8 @@ func mulAVX2(_, _, _ *float32, _ int, _ float32)        { panic(noAssembly) }
 func addAVX2(_, _ *float32, _ int)                      { panic(noAssembly) }
 func readAVX2(*byte, int) uint64                        { panic(noAssembly) }
 
-// Pause spends a few nanoseconds of a waiting loop.
-func Pause() {}
+// Pause spends some tens of nanoseconds of a waiting loop.
+func Pause() {
+	for range 64 {
+	}
+}

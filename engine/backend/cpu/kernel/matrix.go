@@ -80,7 +80,7 @@ func NewMatrix(outputs, inputs int, d DType) *Matrix {
 
 // aligned is make, at the start of a cache line; large ones ask for large pages, which spare a product that streams
 // weights a good part of its page-table walks.
-func aligned[T float32 | uint16](n int) []T {
+func aligned[T float32 | uint16 | byte](n int) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
 	all := make([]T, n+align/size)
@@ -93,6 +93,16 @@ func aligned[T float32 | uint16](n int) []T {
 	return all
 }
 
+// Bytes returns n bytes of memory as matrices have it, all of it written once: reading memory that was never written may
+// read one page of zeros again and again.
+func Bytes(n int) []byte {
+	b := aligned[byte](n)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return b
+}
+
 // SetF32 stores rows, a whole number of them in row-major order, as the weights of outputs first and following. The
 // matrix holds float32.
 func (m *Matrix) SetF32(first int, rows []float32) {
@@ -100,12 +110,13 @@ func (m *Matrix) SetF32(first int, rows []float32) {
 }
 
 // SetBF16 stores rows, the bits of bfloat16 weights, as SetF32 does. The matrix holds bfloat16.
-func (m *Matrix) SetBF16(first int, rows []uint16) {
-	pack(m, m.bf16, first, rows, func(i int) int { return i&^31 | i&15<<1 | i>>4&1 })
-}
+func (m *Matrix) SetBF16(first int, rows []uint16) { pack(m, m.bf16, first, rows, place) }
+
+// place is where output i of a bfloat16 panel lies within its lines.
+func place(i int) int { return i&^31 | i&15<<1 | i>>4&1 }
 
 // pack writes rows into their panels, sixteen outputs at a time so that both sides are read and written in order. place
-// is where output i of a panel lies within its line.
+// is where output i of a panel lies within its lines.
 func pack[T float32 | uint16](m *Matrix, to []T, first int, rows []T, place func(i int) int) {
 	n := len(rows) / m.inputs
 	if len(rows)%m.inputs != 0 || first < 0 || first+n > m.outputs || to == nil {
@@ -132,4 +143,20 @@ func pack[T float32 | uint16](m *Matrix, to []T, first int, rows []T, place func
 func (m *Matrix) at(o int) (base, width int) {
 	p := o / panel * panel
 	return p * m.inputs, min(panel, m.outputs-p)
+}
+
+// Row stores the weights of output o in to, which has one value for each input.
+func (m *Matrix) Row(to []float32, o int) {
+	base, width := m.at(o)
+	if m.bf16 != nil {
+		base += place(o % panel)
+		for k := range to {
+			to[k] = widen(m.bf16[base+k*width])
+		}
+		return
+	}
+	base += o % panel
+	for k := range to {
+		to[k] = m.f32[base+k*width]
+	}
 }

@@ -91,10 +91,10 @@
 // A panel is read in slices of 16 outputs, each over all positions. The first of them asks for the lines of the others
 // too: memory is then read in order.
 #define F32X2FIRST \
-	PREFETCHT0 2048(R15); \
-	PREFETCHT0 2112(R15); \
-	PREFETCHT0 2176(R15); \
-	PREFETCHT0 2240(R15); \
+	PREFETCHT0 4096(R15); \
+	PREFETCHT0 4160(R15); \
+	PREFETCHT0 4224(R15); \
+	PREFETCHT0 4288(R15); \
 	F32X2
 
 // A bfloat16 line holds output j in the lower and output 16+j in the upper half of a word; Y15 masks the upper halves.
@@ -104,11 +104,11 @@
 	VPAND   Y15, Y13, Y13
 
 #define BF16X2FIRST \
-	PREFETCHT0 2048(R15); \
-	PREFETCHT0 2112(R15); \
+	PREFETCHT0 4096(R15); \
+	PREFETCHT0 4160(R15); \
 	BF16X2
 
-// BY2 is the body of a product of 16 outputs: blocks of six, three and one row.
+// BY2 is the body of a product of 16 outputs: blocks of six, three, two and one rows.
 #define BY2(WEIGHTS, apart) \
 again: \
 	BLOCK; \
@@ -117,7 +117,8 @@ again: \
 	CMPQ R12, $3; \
 	JGE  three; \
 	CMPQ R12, $1; \
-	JGE  one; \
+	JGT  two; \
+	JEQ  one; \
 	VZEROUPPER; \
 	RET; \
 six: \
@@ -160,6 +161,24 @@ store3: \
 	STORE2(apart, Y0, Y1); STORE2(apart, Y2, Y3); STORE2(apart, Y4, Y5); \
 	NEXT(3); \
 	JMP again; \
+two: \
+	ZERO2(Y0, Y1); ZERO2(Y2, Y3); \
+	TESTQ R13, R13; \
+	JZ    loop2; \
+	LOAD2(apart, Y0, Y1); LOAD2(apart, Y2, Y3); \
+loop2: \
+	WEIGHTS; \
+	ROW2((SI), Y0, Y1); ROW2((SI)(R10*1), Y2, Y3); \
+	STEP(loop2); \
+	TESTQ R14, R14; \
+	JZ    store2; \
+	MOVQ  DI, AX; \
+	ADD2(apart, Y0, Y1); ADD2(apart, Y2, Y3); \
+store2: \
+	MOVQ DI, AX; \
+	STORE2(apart, Y0, Y1); STORE2(apart, Y2, Y3); \
+	VZEROUPPER; \
+	RET; \
 one: \
 	ZERO2(Y0, Y1); \
 	TESTQ R13, R13; \
@@ -176,8 +195,8 @@ loop1: \
 store1: \
 	MOVQ DI, AX; \
 	STORE2(apart, Y0, Y1); \
-	NEXT(1); \
-	JMP again
+	VZEROUPPER; \
+	RET
 
 // func panelF32x16AVX2(p *product)
 TEXT ·panelF32x16AVX2(SB), NOSPLIT, $0-8
@@ -215,10 +234,10 @@ TEXT ·rowF32x64AVX2(SB), NOSPLIT, $0-8
 
 loop:
 	VBROADCASTSS (SI), Y14
-	PREFETCHT0   2048(R8)
-	PREFETCHT0   2112(R8)
-	PREFETCHT0   2176(R8)
-	PREFETCHT0   2240(R8)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	PREFETCHT0   4224(R8)
+	PREFETCHT0   4288(R8)
 	VFMADD231PS  (R8), Y14, Y0
 	VFMADD231PS  32(R8), Y14, Y1
 	VFMADD231PS  64(R8), Y14, Y2
@@ -254,6 +273,19 @@ store:
 	VZEROUPPER
 	RET
 
+// LINE multiplies the 32 outputs of the line at off by Y14.
+#define LINE(off, A, B, C, D) \
+	VMOVDQU     off(R8), Y11; \
+	VMOVDQU     (off+32)(R8), Y13; \
+	VPSLLD      $16, Y11, Y10; \
+	VPSLLD      $16, Y13, Y12; \
+	VPAND       Y15, Y11, Y11; \
+	VPAND       Y15, Y13, Y13; \
+	VFMADD231PS Y10, Y14, A; \
+	VFMADD231PS Y12, Y14, B; \
+	VFMADD231PS Y11, Y14, C; \
+	VFMADD231PS Y13, Y14, D
+
 // rowBF16x32AVX2 is a product of a single row with the 32 outputs of a line.
 //
 // func rowBF16x32AVX2(p *product)
@@ -265,17 +297,8 @@ TEXT ·rowBF16x32AVX2(SB), NOSPLIT, $0-8
 
 loop:
 	VBROADCASTSS (SI), Y14
-	PREFETCHT0   2048(R8)
-	VMOVDQU      (R8), Y11
-	VMOVDQU      32(R8), Y13
-	VPSLLD       $16, Y11, Y10
-	VPSLLD       $16, Y13, Y12
-	VPAND        Y15, Y11, Y11
-	VPAND        Y15, Y13, Y13
-	VFMADD231PS  Y10, Y14, Y0
-	VFMADD231PS  Y12, Y14, Y1
-	VFMADD231PS  Y11, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
+	PREFETCHT0   4096(R8)
+	LINE(0, Y0, Y1, Y2, Y3)
 	ADDQ         R9, R8
 	ADDQ         $4, SI
 	DECQ         CX
@@ -292,5 +315,49 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 64(DI)
 	VMOVUPS Y3, 96(DI)
+	VZEROUPPER
+	RET
+
+// rowBF16x64AVX2 is a product of a single row with the 64 outputs of two lines.
+//
+// func rowBF16x64AVX2(p *product)
+TEXT ·rowBF16x64AVX2(SB), NOSPLIT, $0-8
+	ARGUMENTS
+	UPPER
+	ZERO2(Y0, Y1)
+	ZERO2(Y2, Y3)
+	ZERO2(Y4, Y5)
+	ZERO2(Y6, Y7)
+
+loop:
+	VBROADCASTSS (SI), Y14
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	LINE(0, Y0, Y1, Y2, Y3)
+	LINE(64, Y4, Y5, Y6, Y7)
+	ADDQ         R9, R8
+	ADDQ         $4, SI
+	DECQ         CX
+	JNZ          loop
+	TESTQ        R14, R14
+	JZ           store
+	VADDPS       (DI), Y0, Y0
+	VADDPS       32(DI), Y1, Y1
+	VADDPS       64(DI), Y2, Y2
+	VADDPS       96(DI), Y3, Y3
+	VADDPS       128(DI), Y4, Y4
+	VADDPS       160(DI), Y5, Y5
+	VADDPS       192(DI), Y6, Y6
+	VADDPS       224(DI), Y7, Y7
+
+store:
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	VMOVUPS Y4, 128(DI)
+	VMOVUPS Y5, 160(DI)
+	VMOVUPS Y6, 192(DI)
+	VMOVUPS Y7, 224(DI)
 	VZEROUPPER
 	RET

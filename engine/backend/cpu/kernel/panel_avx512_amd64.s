@@ -149,19 +149,19 @@
 
 #define NOTHING
 
-// AHEAD asks for the lines that a single row will want soon: it alone goes at the speed of memory.
+// AHEAD asks for the lines of positions to come, 4 KiB ahead: about what memory delivers within its latency.
 #define AHEAD4 \
-	PREFETCHT0 2048(R15); \
-	PREFETCHT0 2112(R15); \
-	PREFETCHT0 2176(R15); \
-	PREFETCHT0 2240(R15)
+	PREFETCHT0 4096(R15); \
+	PREFETCHT0 4160(R15); \
+	PREFETCHT0 4224(R15); \
+	PREFETCHT0 4288(R15)
 
 #define AHEAD2 \
-	PREFETCHT0 2048(R15); \
-	PREFETCHT0 2112(R15)
+	PREFETCHT0 4096(R15); \
+	PREFETCHT0 4160(R15)
 
 #define AHEAD1 \
-	PREFETCHT0 2048(R15)
+	PREFETCHT0 4096(R15)
 
 // BY4 is the body of a product of 64 outputs: all blocks of six rows, then one of what is left.
 #define BY4(WEIGHTS, AHEAD) \
@@ -255,7 +255,7 @@ loop1: \
 	VZEROUPPER; \
 	RET
 
-// BY2 is the body of a product of 32 outputs.
+// BY2 is the body of a product of 32 outputs: blocks of six, three, two and one rows.
 #define BY2(WEIGHTS, AHEAD) \
 again: \
 	BLOCK; \
@@ -265,7 +265,8 @@ again: \
 	CMPQ R12, $3; \
 	JGE  three; \
 	CMPQ R12, $1; \
-	JGE  one; \
+	JGT  two; \
+	JEQ  one; \
 	VZEROUPPER; \
 	RET; \
 six: \
@@ -291,6 +292,17 @@ loop3: \
 	NEXT(3); \
 	SUBQ $3, R12; \
 	JMP  again; \
+two: \
+	BEGIN2(Z0, Z1); BEGIN2(Z2, Z3); \
+loop2: \
+	WEIGHTS; \
+	AHEAD; \
+	ROW2((SI), Z0, Z1); ROW2((SI)(R10*1), Z2, Z3); \
+	STEP(loop2); \
+	MOVQ DI, AX; \
+	END2(Z0, Z1); END2(Z2, Z3); \
+	VZEROUPPER; \
+	RET; \
 one: \
 	BEGIN2(Z0, Z1); \
 loop1: \
@@ -300,9 +312,8 @@ loop1: \
 	STEP(loop1); \
 	MOVQ DI, AX; \
 	END2(Z0, Z1); \
-	NEXT(1); \
-	DECQ R12; \
-	JMP  again
+	VZEROUPPER; \
+	RET
 
 // func panelF32x64AVX512(p *product)
 TEXT ·panelF32x64AVX512(SB), NOSPLIT, $0-8
@@ -326,7 +337,8 @@ again:
 	CMPQ R12, $3
 	JGE  three
 	CMPQ R12, $1
-	JGE  one
+	JGT  two
+	JEQ  one
 	VZEROUPPER
 	RET
 
@@ -357,6 +369,18 @@ loop3:
 	SUBQ $3, R12
 	JMP  again
 
+two:
+	BEGIN1(Z0); BEGIN1(Z1)
+
+loop2:
+	F32X1
+	ROW1((SI), Z0); ROW1((SI)(R10*1), Z1)
+	STEP(loop2)
+	MOVQ DI, AX
+	END1(Z0); END1(Z1)
+	VZEROUPPER
+	RET
+
 one:
 	BEGIN1(Z0)
 
@@ -366,9 +390,8 @@ loop1:
 	STEP(loop1)
 	MOVQ DI, AX
 	END1(Z0)
-	NEXT(1)
-	DECQ R12
-	JMP  again
+	VZEROUPPER
+	RET
 
 // func panelBF16x64AVX512(p *product)
 TEXT ·panelBF16x64AVX512(SB), NOSPLIT, $0-8
