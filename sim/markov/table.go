@@ -30,7 +30,7 @@ type TableModel struct {
 // TableRow is the optimum for one number of active requests.
 type TableRow struct {
 	Threshold   []int   // by model
-	Eager, Best float64 // throughput of (1, ..., 1) and of Threshold, tok/s
+	Eager, Best float64 // throughput of (1, ..., 1) and of Threshold, tok/s; both 0 where they are not known
 }
 
 // At returns the thresholds for n active requests: those of the first row for n < 1, of the last row beyond the table.

@@ -75,22 +75,23 @@ func (s *Sweep) table(verdicts []Verdict) *markov.Table {
 		return nil
 	}
 	t := &markov.Table{
-		Provenance: fmt.Sprintf("simulated: trbench sweep %s; rows between the concurrencies that ran repeat the next lower one", s.Hash),
+		Provenance: fmt.Sprintf("simulated: trbench sweep %s; rows between the concurrencies that ran repeat the next lower one, and have 0 tok/s", s.Hash),
 		Routing:    m.Routing, Quantum: time.Microsecond,
 	}
 	for i, c := range p.Pair.Models {
 		t.Models = append(t.Models, markov.TableModel{Name: c.Name, Step: m.Step[i]})
 	}
-	eager, best := 1., 1.
 	byN := map[int]*Verdict{}
 	for i := range verdicts {
 		byN[verdicts[i].Concurrency] = &verdicts[i]
 	}
 	for n, row := range rows {
+		eager, best := 0., 0.
 		if v := byN[n+1]; v != nil && v.Eager != nil {
-			eager, best = v.Eager.Point.OutputTokS.Or(1), s.thresholdPoint(v).Point.OutputTokS.Or(1)
+			eager, best = v.Eager.Point.OutputTokS.Or(0), s.thresholdPoint(v).Point.OutputTokS.Or(0)
 		}
-		t.Rows = append(t.Rows, markov.TableRow{Threshold: row, Eager: eager, Best: best})
+		// By another objective, or within noise, the choice may write less than eager: its gain is then not throughput.
+		t.Rows = append(t.Rows, markov.TableRow{Threshold: row, Eager: min(eager, best), Best: best})
 	}
 	return t
 }
