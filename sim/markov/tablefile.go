@@ -172,9 +172,6 @@ func (d *decoder) row(n node, requests, models int) TableRow {
 		d.fail(f["threshold"], fmt.Sprint(r.Threshold),
 			fmt.Sprintf("thresholds of at least 1 with sum of (B_i - 1) below %d", requests))
 	}
-	if r.Best < r.Eager*(1-tie) {
-		d.fail(f["best_tok_s"], number(r.Best), "at least eager_tok_s")
-	}
 	return r
 }
 

@@ -90,8 +90,7 @@ func (s *Sweep) table(verdicts []Verdict) *markov.Table {
 		if v := byN[n+1]; v != nil && v.Eager != nil {
 			eager, best = v.Eager.Point.OutputTokS.Or(0), s.thresholdPoint(v).Point.OutputTokS.Or(0)
 		}
-		// By another objective, or within noise, the choice may write less than eager: its gain is then not throughput.
-		t.Rows = append(t.Rows, markov.TableRow{Threshold: row, Eager: min(eager, best), Best: best})
+		t.Rows = append(t.Rows, markov.TableRow{Threshold: row, Eager: eager, Best: best})
 	}
 	return t
 }
