@@ -60,6 +60,8 @@ type Config struct {
 	// Switched, if not nil, is told what each handover cost before the peer's scheduler had it: Enqueue is the sender's
 	// part, Transport the time to the receiver's queue.
 	Switched func(enqueue, transport time.Duration)
+	// Stepped, if not nil, is told of each completed step; the batch must not be kept. Calls come one at a time.
+	Stepped func(b *step.Batch, start, end clock.Instant)
 	// Settle, if not nil, is called before a decode loop of model i decides, and returns when everything stamped with this
 	// Instant has been taken in. Tests use it to make ties fall as they do in the simulator.
 	Settle func(i int)

@@ -104,6 +104,7 @@ func (e *Engine) onTurn(i int) bool {
 
 // forward runs one step and carries out what follows from it.
 func (e *Engine) forward(i int, b *step.Batch) error {
+	start := e.now()
 	res, err := e.cfg.Models[i].Backend.Forward(e.ctx, b)
 	if err != nil {
 		return err
@@ -111,6 +112,9 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 	e.mu.Lock()
 	now := e.now()
 	e.cfg.Log.Step(now, b)
+	if e.cfg.Stepped != nil {
+		e.cfg.Stepped(b, start, now)
+	}
 	began := time.Now()
 	eff, err := e.subs[i].Complete(now, res)
 	if err != nil {

@@ -154,8 +154,8 @@ func within(name string, x, standard, most int) (int, error) {
 	return x, nil
 }
 
-// column is where a result holds the score that a rule on single tokens reads.
-func column(res *step.Result, s signal.Score) []float64 {
+// Column is where a result holds the score that a rule on single tokens reads.
+func Column(res *step.Result, s signal.Score) []float64 {
 	switch s {
 	case signal.Entropy:
 		return res.Entropy

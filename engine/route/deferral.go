@@ -63,7 +63,7 @@ func (d *Deferral) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *Mo
 		clear(to)
 		return
 	}
-	score := column(res, d.rule.Score)[:len(to)]
+	score := Column(res, d.rule.Score)[:len(to)]
 	if d.rule.Above {
 		for i, x := range score {
 			to[i] = 0

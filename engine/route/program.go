@@ -292,6 +292,9 @@ func (r *Request) step(o op, m step.ModelID) error {
 	if (r.n >= r.end || r.stopped()) && r.over(o) {
 		return r.fail(fmt.Errorf("%w: it has its %d tokens", ErrPastEnd, r.n-r.prompt))
 	}
+	if observe := r.runner.spec.Observe; observe != nil {
+		observe(Suspension{caller(), r.call(o), m})
+	}
 	r.op, r.model = o, m
 	r.inside = false
 	if !r.yield(struct{}{}) {
@@ -301,6 +304,14 @@ func (r *Request) step(o op, m step.ModelID) error {
 	r.inside = true
 	r.idle, r.draws, r.drop, r.hold = 0, 0, 0, false
 	return nil
+}
+
+// call is the name of the call that asks for a step.
+func (r *Request) call(o op) string {
+	if r.stay != nil {
+		return "DecodeWhile"
+	}
+	return [...]string{decode: "Decode", draft: "Draft", extend: "Extend", verify: "Verify"}[o]
 }
 
 // over says that a step comes after the end: all tokens are there, and it isn't one that judges held ones.

@@ -22,8 +22,31 @@ type Spec struct {
 	TopK  int
 	// Seed keys the draws of Request.Rand.
 	Seed uint64
+	// Observe, where not nil, hears of each step that a request asks for: what the program's suspension points are. It
+	// costs microseconds a step.
+	Observe func(Suspension)
 	// Chain, where not nil, is the Markov chain of the program's hops, as Chained returns it.
 	Chain func(rates []float64) (p, c [][]float64)
+}
+
+// Suspension is a place where a program waits for a step.
+type Suspension struct {
+	Place string // "cascade.go:12"
+	Call  string // "Decode"
+	Model step.ModelID
+}
+
+// Observed is the router of the same program with an observer; a router that is no program is returned as it is.
+func Observed(r Router, observe func(Suspension)) Router {
+	switch r := r.(type) {
+	case *Runner:
+		s := r.spec
+		s.Observe = observe
+		return NewRunner(s)
+	case chainedRunner:
+		return Observed(r.Runner, observe)
+	}
+	return r
 }
 
 // Runner makes a Router of a Program: one coroutine a request, resumed as each of the request's steps ends. It is a

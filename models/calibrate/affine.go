@@ -88,11 +88,12 @@ func (a affine) scaled(by float64) affine {
 // model is a as the simulator takes it, with so much of each step, ns, as the host's part. A law without any base, of a
 // log that tells none, gets the least step: one that costs nothing is refused.
 func (a affine) model(host float64) latency.Affine {
-	const ms = 1e6
-	m := latency.Affine{
-		C0: max(0, a[c0]-host) / ms, C1: a[c1] / ms, C2: a[c2] / ms,
-		P0: max(0, a[p0]-host) / ms, P1: a[p1] / ms, P2: a[p2] / ms,
-	}
+	const (
+		ms      = 1e6
+		longest = 1e9 // of a coefficient in a latency file, ms
+	)
+	in := func(i int, less float64) float64 { return min(max(0, a[i]-less)/ms, longest) }
+	m := latency.Affine{C0: in(c0, host), C1: in(c1, 0), C2: in(c2, 0), P0: in(p0, host), P1: in(p1, 0), P2: in(p2, 0)}
 	if m.C0 == 0 && m.P0 == 0 {
 		m.C0 = 1 / ms
 	}

@@ -330,8 +330,8 @@ func clusters(values []float64, k int) []float64 {
 	return cuts
 }
 
-// candidate is what one number of states gives.
-type candidate struct {
+// Candidate is what one number of states gives.
+type Candidate struct {
 	States        int     `json:"states"`
 	BIC           float64 `json:"bic"`
 	LogLikelihood float64 `json:"log_likelihood"`
@@ -341,10 +341,10 @@ type candidate struct {
 // best fit with all candidates. start makes a fresh one from a chain, over the first n steps of each sequence. The last
 // fit is made from the law found so far and from each of the others: it has less noise to choose by.
 func fitStates(ctx context.Context, x [][]float64, most int, least float64, others []affine,
-	start func(c *chain, n int) *joint) (*joint, []candidate, error) {
+	start func(c *chain, n int) *joint) (*joint, []Candidate, error) {
 	head := heads(x, selectSteps)
 	var best *joint
-	var all []candidate
+	var all []Candidate
 	for states := 1; states <= most; states++ {
 		var of *joint
 		windows := []int{1, 9}
@@ -363,7 +363,7 @@ func fitStates(ctx context.Context, x [][]float64, most int, least float64, othe
 		if err := of.run(ctx, roughly, maxRounds); err != nil {
 			return nil, nil, err
 		}
-		all = append(all, candidate{states, of.bic(), of.log})
+		all = append(all, Candidate{states, of.bic(), of.log})
 		if best != nil && of.bic() >= best.bic() {
 			break
 		}

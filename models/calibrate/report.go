@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -60,7 +61,7 @@ func (r *Report) JSON(w io.Writer) error {
 
 // LatencyFile is the laws as `trbench run --latency FILE` reads them.
 func (s *StepsReport) LatencyFile() *latency.File {
-	f := &latency.File{Schema: latency.Schema, Source: "calibrated from " + s.File}
+	f := &latency.File{Schema: latency.Schema, Source: "calibrated from " + filepath.Base(s.File)}
 	for _, m := range s.Models {
 		e := latency.FileModel{Model: m.Model, Kind: m.Law, Origin: latency.Fitted, HostMS: m.HostMS}
 		if m.Law == latency.KindTable {
@@ -77,7 +78,7 @@ func (s *StepsReport) LatencyFile() *latency.File {
 
 // ModulationFile is the chain of all models as `trbench run --modulation FILE` reads it.
 func (s *StepsReport) ModulationFile() latency.ModulationConfig {
-	return s.Modulation.config(fmt.Sprintf("residual of %d steps of %s", s.Modulation.Steps, s.File))
+	return s.Modulation.config(fmt.Sprintf("residual of %d steps of %s", s.Modulation.Steps, filepath.Base(s.File)))
 }
 
 // ModulationFile is the model's own chain.

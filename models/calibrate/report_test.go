@@ -55,8 +55,10 @@ func TestSavedFilesAreReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"bench.png", "bench.svg", "calibration.json", "latency.yaml", "modulation-qwen3-0.6b.yaml", "modulation-qwen3-8b.yaml",
-		"modulation.yaml", "residuals-qwen3-0.6b.png", "residuals-qwen3-0.6b.svg", "residuals-qwen3-8b.png", "residuals-qwen3-8b.svg",
+		"bench.png", "bench.svg", "calibration.json", "latency.yaml", "modulation-qwen3-0.6b.yaml",
+		"modulation-qwen3-8b.yaml",
+		"modulation.yaml", "residuals-qwen3-0.6b.png", "residuals-qwen3-0.6b.svg",
+		"residuals-qwen3-8b.png", "residuals-qwen3-8b.svg",
 		"routing.png", "routing.svg", "routing.yaml",
 	}
 	if d := cmp.Diff(want, found); d != "" {

@@ -27,7 +27,8 @@ var (
 		Transition: [][]float64{{.96, .04}, {.15, .85}},
 	}
 	steady = latency.ModulationConfig{
-		Schema: latency.ModulationSchema, States: []latency.ModulationState{{Multiplier: 1}}, Transition: [][]float64{{1}},
+		Schema: latency.ModulationSchema, States: []latency.ModulationState{{Multiplier: 1}},
+		Transition: [][]float64{{1}},
 	}
 )
 

@@ -17,7 +17,7 @@ type ChainReport struct {
 	// Spread is what the states leave over: the standard deviation of the logarithm, about the relative one. The
 	// simulator's chain has none, so a run lacks it. It is credited with .5 % at least.
 	Spread     Estimate    `json:"spread"`
-	Candidates []candidate `json:"candidates"` // numbers of states tried, until one more didn't pay
+	Candidates []Candidate `json:"candidates"` // numbers of states tried, until one more didn't pay
 	Steps      int         `json:"steps"`      // that it was fitted on
 	Conditions string      `json:"intervals"`  // what the intervals take for granted
 }
@@ -33,7 +33,7 @@ type StateReport struct {
 }
 
 // report states a normalised fit.
-func (j *joint) report(ctx context.Context, all []candidate) (*ChainReport, error) {
+func (j *joint) report(ctx context.Context, all []Candidate) (*ChainReport, error) {
 	c, err := j.covariance(ctx)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (j *joint) report(ctx context.Context, all []candidate) (*ChainReport, erro
 	return j.reportWith(c, all), nil
 }
 
-func (j *joint) reportWith(c *covariance, all []candidate) *ChainReport {
+func (j *joint) reportWith(c *covariance, all []Candidate) *ChainReport {
 	k := j.chain.states()
 	r := &ChainReport{
 		Transition: j.transition(c), Spread: between(j.chain.left, 0, j.chain.sigma),

@@ -130,8 +130,8 @@ func TestReadStepsSaysWhereAndWhat(t *testing.T) {
 		{"the clock goes back", plainHeader + "a,5,10,1,1,9\nb,1,10,1,1,9\na,4,10,1,1,9\n",
 			`f:4: column "start_ns": found 4: the clock of "a" goes back 1ns, line 2 is later`},
 		{"a missing column", "model,start_ns,batch,new_tokens,context_tokens\na,5,1,1,9\n",
-			`f:1: column "duration_ns": missing, wanted duration_ns or duration_us or duration_ms or duration_s; found ` +
-				`"model", "start_ns", "batch", "new_tokens", "context_tokens"`},
+			`f:1: column "duration_ns": missing, wanted duration_ns or duration_us or duration_ms or duration_s; ` +
+				`found "model", "start_ns", "batch", "new_tokens", "context_tokens"`},
 		{"a column twice", "model,start_ns,duration_ns,Start-NS,batch,new_tokens,context_tokens\n",
 			`f:1: column "Start-NS": found it twice, as columns 2 and 4, wanted it once`},
 		{"two starts", "model,start_ns,start_s,duration_ns,batch,new_tokens,context_tokens\n",

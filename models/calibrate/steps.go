@@ -212,7 +212,7 @@ func FitSteps(ctx context.Context, log *StepLog, o Options) (*StepsReport, error
 }
 
 // pooled fits one chain to the residuals of all models.
-func pooled(ctx context.Context, x [][]float64, most int, least float64) (*joint, []candidate, error) {
+func pooled(ctx context.Context, x [][]float64, most int, least float64) (*joint, []Candidate, error) {
 	return fitStates(ctx, x, most, least, nil, func(c *chain, n int) *joint {
 		return &joint{x: heads(x, n), chain: c.clone(), least: least}
 	})
@@ -270,9 +270,8 @@ const fewest = 20
 func (f *modelFit) run(ctx context.Context) error {
 	known := f.report.Steps - f.report.Unknown
 	if known < fewest {
-		return &DataError{File: f.file, Msg: fmt.Sprintf("model %s has %d steps whose shape is known, wanted at "+
-			"least %d",
-			quoted(f.report.Model), known, fewest)}
+		return &DataError{File: f.file, Msg: fmt.Sprintf("model %s has %d steps whose shape is known, wanted at least %d "+
+			"(columns decodes, decode_context_tokens, extend_work)", quoted(f.report.Model), known, fewest)}
 	}
 	laws := fitAffine(f.steps)
 	fit := f.fitAffine
@@ -545,8 +544,7 @@ func average(values []float64) float64 {
 type trace struct {
 	at                  []float64 // number of the step
 	predicted, measured []float64 // ms; the law alone, and the step
-	batch, context      []float64
-	fed                 []float64
+	context             []float64 // mean over the rows, tokens
 	extends             []bool
 	residual            []float64 // measured / law
 	smooth              []float64 // running mean of it
@@ -580,9 +578,7 @@ func (f *modelFit) draw() trace {
 		s := &f.steps[d.at].shape
 		tr.at = append(tr.at, float64(d.at))
 		tr.predicted, tr.measured = append(tr.predicted, d.f/1e6), append(tr.measured, d.time/1e6)
-		tr.batch = append(tr.batch, float64(s.Seqs()))
-		context := float64(s.DecodeContext+s.ExtendContext) / float64(s.Seqs())
-		tr.context, tr.fed = append(tr.context, context), append(tr.fed, float64(s.ExtendTokens))
+		tr.context = append(tr.context, float64(s.DecodeContext+s.ExtendContext)/float64(s.Seqs()))
 		tr.extends = append(tr.extends, s.Extends > 0)
 		tr.residual, tr.smooth = append(tr.residual, d.time/d.f), append(tr.smooth, d.smoothed)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/step"
 	"github.com/trbench/trbench/models/latency"
@@ -174,7 +176,8 @@ func TestTableLaw(t *testing.T) {
 	want := latency.WithHost(machine.New(), latency.SmallHost)
 	off := 0.0
 	for i := range steps {
-		off += math.Abs(float64(again.StepTime(steps[i].shape))/float64(want.StepTime(steps[i].shape))-1) / float64(len(steps))
+		got, real := float64(again.StepTime(steps[i].shape)), float64(want.StepTime(steps[i].shape))
+		off += math.Abs(got/real-1) / float64(len(steps))
 	}
 	if off > .01 {
 		t.Errorf("the file's steps are off by %.2f %% on average", 100*off)
@@ -314,8 +317,8 @@ func TestUnknownShapesDontHurt(t *testing.T) {
 func TestOptions(t *testing.T) {
 	log := logOf(testSteps(rand.New(rand.NewPCG(8, 1)), 100), ms(smallLaw))
 	for _, o := range []Options{
-		{Law: "cubic"}, {States: 5}, {States: -1}, {Window: -1}, {Contention: -.1}, {Contention: math.NaN()}, {Host: -1},
-		{Host: 1, HostGaps: true}, {HostGaps: true},
+		{Law: "cubic"}, {States: 5}, {States: -1}, {Window: -1}, {Contention: -.1}, {Contention: math.NaN()},
+		{Host: -1}, {Host: 1, HostGaps: true}, {HostGaps: true},
 	} {
 		if _, err := FitSteps(context.Background(), log, o); !errors.Is(err, ErrOptions) {
 			t.Errorf("%+v: %v", o, err)
@@ -357,4 +360,49 @@ func BenchmarkFitSteps(b *testing.B) {
 	for b.Loop() {
 		mustFit(b, log, Options{})
 	}
+}
+
+// Whatever the log, there is a report of finite numbers that can be written, read back and printed.
+func TestAnyLogHasAReport(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var steps []observation
+		n := rapid.IntRange(fewest, 60).Draw(t, "steps")
+		for range n {
+			var o observation
+			s := &o.shape
+			if rapid.IntRange(0, 3).Draw(t, "decodes?") > 0 {
+				s.Decodes = rapid.IntRange(1, 300).Draw(t, "decodes")
+				s.DecodeContext = int64(s.Decodes) * rapid.Int64Range(1, 100000).Draw(t, "context")
+			}
+			if s.Decodes == 0 || rapid.IntRange(0, 3).Draw(t, "extends?") == 0 {
+				fed, cached := rapid.Int64Range(1, 20000).Draw(t, "fed"), rapid.Int64Range(0, 20000).Draw(t, "cached")
+				s.Extends, s.ExtendTokens, s.ExtendWork, s.ExtendContext = 1, fed, fed*(fed+2*cached), fed+cached
+			}
+			steps = append(steps, o)
+		}
+		log := logOf(steps, func(int, *step.Shape) float64 { return rapid.Float64Range(1e-3, 1e3).Draw(t, "ms") })
+		law := rapid.SampledFrom([]latency.Kind{latency.KindAffine, latency.KindAffine, latency.KindTable}).Draw(t, "law")
+		r, err := FitSteps(context.Background(), log, Options{Law: law})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file, modulation, doc, text bytes.Buffer
+		report := Report{Steps: r}
+		err = errors.Join(latency.Write(&file, r.LatencyFile()), WriteModulation(&modulation, r.ModulationFile()),
+			report.JSON(&doc), report.Text(&text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := latency.Read("f", &file); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := latency.ReadModulation("f", &modulation); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(text.String(), "\n") {
+			if runes(line) > width || strings.Contains(line, "NaN") || strings.Contains(line, "Inf") {
+				t.Fatalf("%d columns: %s", runes(line), line)
+			}
+		}
+	})
 }

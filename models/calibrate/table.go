@@ -90,7 +90,10 @@ func newGrid(name string, steps []observation, a *affine) *grid {
 
 // build makes the table with one point moved; -1 moves none.
 func (g *grid) build(moved int, by float64) (*tabled, error) {
-	const ms = 1e6
+	const (
+		ms                = 1e6
+		shortest, longest = 1e-6, 1e9 // of a step in a latency file, ms
+	)
 	var s latency.Steps
 	value := func(i int) float64 {
 		p := &g.points[i]
@@ -98,7 +101,7 @@ func (g *grid) build(moved int, by float64) (*tabled, error) {
 		if i == moved {
 			gain += by
 		}
-		return p.at * math.Exp(gain) / ms
+		return min(max(p.at*math.Exp(gain)/ms, shortest), longest)
 	}
 	s.Decode.Batch, s.Decode.ContextTokens = g.batch, g.context
 	i := 0
@@ -177,7 +180,8 @@ func (g *grid) fit(steps []observation, offset []float64, spread float64) error 
 			return nil
 		}
 		for p := range g.points {
-			g.points[p].gain += min(max(move.AtVec(p), -.5), .5)
+			const most = .5 // of a move: a table is not linear in its points' logarithms
+			g.points[p].gain += min(max(move.AtVec(p), -most), most)
 			g.points[p].error = spread * math.Sqrt(inverse.At(p, p))
 		}
 	}
@@ -251,7 +255,7 @@ func (f *modelFit) tabulate(ctx context.Context, a *affine) error {
 		return err
 	}
 	var j *joint
-	var all []candidate
+	var all []Candidate
 	for round := range rounds {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)

@@ -356,8 +356,11 @@ func interval(e Estimate) string {
 
 func percent(x float64) string {
 	digits := 1
-	if math.Abs(x) < .0995 {
+	switch a := math.Abs(x); {
+	case a < .0995:
 		digits = 2
+	case a >= 1000: // of a law that doesn't hold at all
+		return strconv.FormatFloat(100*x, 'g', 3, 64) + " %"
 	}
 	return strconv.FormatFloat(100*x, 'f', digits, 64) + " %"
 }

@@ -170,7 +170,8 @@ func TestReadTokensSaysWhereAndWhat(t *testing.T) {
 		{"half a pair", "problem,pos,s_top1\na,1,2\n", "f:1: has one of the columns s_top1 and l_top1 without the " +
 			"other"},
 		{"no request", "position,model\n1,a\n",
-			`f:1: column "request": missing, wanted request or request_id or problem or data_id; found "position", "model"`},
+			`f:1: column "request": missing, wanted request or request_id or problem or data_id; ` +
+				`found "position", "model"`},
 		{"two requests", "request,problem,position,model\n",
 			`f:1: column "problem": says the same as column "request", wanted one of them`},
 		{"back", h + "a,1,s\nb,1,s\na,1,s\n",

@@ -73,6 +73,7 @@ type Config struct {
 	Output string
 	Plot   []string
 	Trace  bool
+	Steps  bool // write a step log of each point
 }
 
 // RPC are the costs of the baseline; nil fields follow from the preset of each rpc system.

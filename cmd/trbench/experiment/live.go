@@ -33,7 +33,7 @@ func (p *Plan) serve(ctx context.Context, pt *Point, seed uint64, rec *recorder)
 			Percentiles: p.Config.Percentiles, SLO: p.SLO, Concurrency: pt.Concurrency, Expect: len(pt.Set.Requests),
 		}),
 	}
-	cfg.Switched = l.switched
+	cfg.Switched, cfg.Stepped = l.switched, rec.stepped()
 	e, err := engine.New(*cfg)
 	if err != nil {
 		return nil, usage(err)

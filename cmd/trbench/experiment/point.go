@@ -177,9 +177,7 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 			rec.ended(q)
 		}
 	}
-	if rec.trace != nil {
-		sc.Stepped = rec.trace.step
-	}
+	sc.Stepped = rec.stepped()
 	o, err := sim.Run(ctx, sc)
 	if rec.err != nil {
 		return nil, rec.err

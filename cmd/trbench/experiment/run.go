@@ -1,10 +1,13 @@
 package experiment
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -12,6 +15,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/models/calibrate"
 	"github.com/trbench/trbench/results"
 	"github.com/trbench/trbench/results/metrics"
 )
@@ -256,6 +262,7 @@ func (p *Plan) ConfigJSON() json.RawMessage {
 type recorder struct {
 	part  *results.Part
 	trace *tracer
+	steps *stepLog
 	tick  func(int)
 	mu    sync.Mutex // the engine ends requests on several goroutines
 	err   error
@@ -272,6 +279,11 @@ func newRecorder(p *Plan, pt *Point, folder *results.Folder, tick func(int)) (*r
 	if p.Config.Trace {
 		if r.trace, err = newTracer(folder.Dir(), p, pt); err != nil {
 			return nil, errors.Join(err, part.Close())
+		}
+	}
+	if p.Config.Steps {
+		if r.steps, err = newStepLog(folder.Dir(), p, pt); err != nil {
+			return nil, errors.Join(err, r.close())
 		}
 	}
 	return r, nil
@@ -297,5 +309,45 @@ func (r *recorder) close() error {
 	if r.trace != nil {
 		err = errors.Join(err, r.trace.close())
 	}
+	if r.steps != nil {
+		err = errors.Join(err, r.steps.close())
+	}
 	return err
 }
+
+// stepped is what is told of each step: nil if nobody wants to know.
+func (r *recorder) stepped() func(b *step.Batch, start, end clock.Instant) {
+	if r.trace == nil && r.steps == nil {
+		return nil
+	}
+	return func(b *step.Batch, start, end clock.Instant) {
+		if r.trace != nil {
+			r.trace.step(b, start, end)
+		}
+		if r.steps != nil {
+			r.steps.writer.Step(b, start, end)
+		}
+	}
+}
+
+// stepLog is the log of one point's steps, in the form that trbench calibrate reads.
+type stepLog struct {
+	file   *os.File
+	out    *bufio.Writer
+	writer *calibrate.StepWriter
+}
+
+func newStepLog(dir string, p *Plan, pt *Point) (*stepLog, error) {
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("steps.%03d.csv", pt.Index)))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range p.serving(pt) {
+		names = append(names, c.Name)
+	}
+	out := bufio.NewWriterSize(f, 1<<16)
+	return &stepLog{f, out, calibrate.NewStepWriter(out, names)}, nil
+}
+
+func (s *stepLog) close() error { return errors.Join(s.writer.Err(), s.out.Flush(), s.file.Close()) }

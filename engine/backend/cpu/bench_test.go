@@ -39,7 +39,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			benchModel(b, func(b *testing.B, w *weights.Model, pool *Pool) {
 				const least, most = 128, 384
-				m := newBench(b, w, Options{Pool: pool}, batch)
+				m := newRig(b, w, Options{Pool: pool}, batch)
 				rows := make([]feed, batch)
 				for h := range rows {
 					m.tokens[h] = randomTokens(uint64(h), most, w.Config.Vocab)
@@ -71,7 +71,7 @@ func BenchmarkDecode(b *testing.B) {
 func BenchmarkPrefill(b *testing.B) {
 	benchModel(b, func(b *testing.B, w *weights.Model, pool *Pool) {
 		const n = 512
-		m := newBench(b, w, Options{Pool: pool}, 1)
+		m := newRig(b, w, Options{Pool: pool}, 1)
 		m.tokens[0] = randomTokens(1, n, w.Config.Vocab)
 		step := m.batch(feed{handle: 0, upto: n, sample: true})
 		for b.Loop() {

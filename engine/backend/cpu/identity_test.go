@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/trbench/trbench/engine/backend/cpu/kernel"
@@ -36,7 +37,7 @@ func TestLogitsDependOnTheTextAlone(t *testing.T) {
 			forLevels(t, func(t *testing.T, simd string) {
 				texts := make([][]int32, requests)
 				alone := make([][][]float32, requests)
-				single := newBench(t, w, Options{SIMD: simd}, requests)
+				single := newRig(t, w, Options{SIMD: simd}, requests)
 				for i := range texts {
 					texts[i] = randomTokens(uint64(i), 3+11*i%60, w.Config.Vocab)
 					single.tokens[i] = texts[i]
@@ -47,19 +48,19 @@ func TestLogitsDependOnTheTextAlone(t *testing.T) {
 				if simd == kernel.Generic.String() {
 					texts = texts[:2] // plain Go is slow
 				}
-				rapid.Check(t, func(rt *rapid.T) { schedule(t, rt, w, simd, pool, texts, alone) })
+				rapid.Check(t, func(rt *rapid.T) { schedule(t, rt, w, Options{SIMD: simd, Pool: pool}, texts, alone) })
 			})
 		})
 	}
 }
 
-// schedule feeds the texts in steps as rt draws them.
-func schedule(t *testing.T, rt *rapid.T, w *weights.Model, simd string, pool *Pool, texts [][]int32, alone [][][]float32) {
-	o := Options{SIMD: simd, BlockTokens: rapid.SampledFrom([]int{1, 3, 7, 16, 21, 64}).Draw(rt, "block")}
-	if rapid.Bool().Draw(rt, "two workers") {
-		o.Pool = pool
+// schedule feeds the texts in steps as rt draws them, and compares the logits with those of each text alone.
+func schedule(t *testing.T, rt *rapid.T, w *weights.Model, o Options, texts [][]int32, alone [][][]float32) {
+	o.BlockTokens = rapid.SampledFrom([]int{1, 3, 7, 16, 21, 64}).Draw(rt, "block")
+	if rapid.Bool().Draw(rt, "one worker") {
+		o.Pool = nil
 	}
-	b := newBench(t, w, o, len(texts))
+	b := newRig(t, w, o, len(texts))
 	copy(b.tokens, texts)
 	kv := make([]int, len(texts))
 	for range 8 {
@@ -119,7 +120,7 @@ func TestMixedBatchOnTwoWorkersIsTheSame(t *testing.T) {
 			for workers := 1; workers <= 3; workers++ {
 				for _, block := range []int{64, 13}[:1+workers%2] {
 					pool := NewPool(workers)
-					b := newBench(t, w, Options{SIMD: l.String(), Pool: pool, BlockTokens: block}, 17)
+					b := newRig(t, w, Options{SIMD: l.String(), Pool: pool, BlockTokens: block}, 17)
 					var rows []feed
 					for h := range b.tokens {
 						n := 20 + h
@@ -160,13 +161,72 @@ func TestSIMDLevelsAgree(t *testing.T) {
 	text := randomTokens(1, 100, w.Config.Vocab)
 	var all [2][][]float32
 	for i, simd := range []string{"avx2", "avx512"} {
-		b := newBench(t, w, Options{SIMD: simd}, 1)
+		b := newRig(t, w, Options{SIMD: simd}, 1)
 		b.tokens[0] = text
 		all[i] = b.all(0)
 	}
 	for pos := range text {
 		if !sameBits(all[0][pos], all[1][pos]) {
 			t.Fatalf("logits at position %d differ", pos)
+		}
+	}
+}
+
+// Two models of an engine step at the same time, on one pool, while a third goroutine releases requests that have ended.
+func TestModelsStepAtTheSameTime(t *testing.T) {
+	pool := NewPool(3)
+	defer pool.Close()
+	p := NewProposals(4)
+	w := openWeights(t, "models/gsm-pair/gsm-s")
+	const requests, steps = 4, 30
+	var models [2]*rig
+	for i := range models {
+		models[i] = newRig(t, w, Options{Pool: pool, Proposals: p}, 2*requests)
+		for h := range models[i].tokens {
+			models[i].tokens[h] = randomTokens(uint64(h), 70, w.Config.Vocab)
+		}
+	}
+	var logits [2][][]float32
+	var running, releasing sync.WaitGroup
+	ended := make(chan struct{})
+	for i, m := range models {
+		for h := range requests {
+			m.run(feed{handle: step.Handle(requests + h), upto: 20, sample: true})
+		}
+		running.Go(func() {
+			from := 0
+			for n := range steps {
+				var rows []feed
+				for h := range requests {
+					rows = append(rows, feed{handle: step.Handle(h), from: from, upto: 40 + n, sample: true})
+				}
+				from = 40 + n
+				b := m.batch(rows...)
+				b.Model = step.ModelID(i)
+				if _, err := m.Forward(t.Context(), b); err != nil {
+					t.Error(err)
+					return
+				}
+				logits[i] = append(logits[i], slices.Clone(m.Logits(requests-1)))
+			}
+		})
+		releasing.Go(func() {
+			for h := 0; ; h++ {
+				select {
+				case <-ended:
+					return
+				default:
+					m.Release(step.Handle(requests + h%requests))
+				}
+			}
+		})
+	}
+	running.Wait()
+	close(ended)
+	releasing.Wait()
+	for n := range steps {
+		if !sameBits(logits[0][n], logits[1][n]) {
+			t.Fatalf("step %d: two models of the same weights differ", n)
 		}
 	}
 }

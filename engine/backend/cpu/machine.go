@@ -25,12 +25,12 @@ func Features() Machine {
 
 const (
 	bandwidthBytes  = 256 << 20 // read in turn: beyond any cache
-	bandwidthWindow = 8 << 20   // read by a core at a time: some hundred microseconds, so that a disturbed one is not the best
+	bandwidthWindow = 8 << 20   // read by a core at a time: short, so that some windows are not disturbed
 	bandwidthPasses = 4
 )
 
-// Bandwidth measures how fast all cores together read memory, bytes a second: what bounds a decode step, which reads all
-// weights once. It is the best of many short windows. It takes 256 MiB of memory and some tenths of a second.
+// Bandwidth measures how fast all cores together read memory, bytes a second: what bounds a decode step, which reads
+// all weights once. It is the best of many short windows. It takes 256 MiB of memory and some tenths of a second.
 func Bandwidth() float64 {
 	pool := NewPool(0)
 	defer pool.Close()

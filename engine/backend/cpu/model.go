@@ -76,8 +76,8 @@ type Model struct {
 
 var _ backend.Backend = (*Model)(nil)
 
-// New packs the weights of w for the kernels' use, in the type they are stored in (float16 as float32). It keeps nothing
-// of w, which may be closed.
+// New packs the weights of w for the kernels' use, in the type they are stored in (float16 as float32). It keeps
+// nothing of w, which may be closed.
 func New(w *weights.Model, o Options) (*Model, error) {
 	if o.Tokens == nil {
 		return nil, errors.New("backend cpu: Options.Tokens is nil: want the engine's table of tokens")
@@ -138,9 +138,9 @@ func (m *Model) KVTokens() int {
 	return m.cache.held() * m.cache.tokens
 }
 
-// Forward runs one step. Row i has KV for the tokens before Pos[i]-Feed[i], which an earlier step has made; KV beyond is
-// dropped, and the tokens up to Pos[i] are fed. Where Sample is set, the result has the next token and the columns that
-// the batch wants. The result is valid until the next Forward.
+// Forward runs one step. Row i has KV for the tokens before Pos[i]-Feed[i], which an earlier step has made; KV beyond
+// is dropped, and the tokens up to Pos[i] are fed. Where Sample is set, the result has the next token and the columns
+// that the batch wants. The result is valid until the next Forward.
 //
 // A batch that doesn't fit is an error of kind ErrBatch. After an error, and when ctx has ended, the KV of the batch's
 // rows is what it was before the tokens were fed.

@@ -36,7 +36,8 @@ type golden struct {
 	} `json:"cases"`
 }
 
-// sharedData is the folder of reference data, beside the repository; a test that needs it is skipped where it is absent.
+// sharedData is the folder of reference data, beside the repository; a test that needs it is skipped where it is
+// absent.
 func sharedData(tb testing.TB) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -90,16 +91,16 @@ func forLevels(t *testing.T, f func(t *testing.T, simd string)) {
 	}
 }
 
-// bench is a model with the tokens of its requests: as much of an engine as a backend sees.
-type bench struct {
+// rig is a model with the tokens of its requests: as much of an engine as a backend sees.
+type rig struct {
 	tb testing.TB
 	*Model
 	tokens   [][]int32 // by handle
 	sampling []Sampling
 }
 
-func newBench(tb testing.TB, w *weights.Model, o Options, requests int) *bench {
-	b := &bench{tb: tb, tokens: make([][]int32, requests), sampling: make([]Sampling, requests)}
+func newRig(tb testing.TB, w *weights.Model, o Options, requests int) *rig {
+	b := &rig{tb: tb, tokens: make([][]int32, requests), sampling: make([]Sampling, requests)}
 	o.Tokens = func(h step.Handle) []int32 { return b.tokens[h] }
 	o.Sampling = func(h step.Handle) Sampling { return b.sampling[h] }
 	m, err := New(w, o)
@@ -119,7 +120,7 @@ type feed struct {
 }
 
 // batch makes the step of rows.
-func (b *bench) batch(rows ...feed) *step.Batch {
+func (b *rig) batch(rows ...feed) *step.Batch {
 	s := &step.Batch{}
 	for _, r := range rows {
 		s.Handle = append(s.Handle, r.handle)
@@ -132,9 +133,9 @@ func (b *bench) batch(rows ...feed) *step.Batch {
 	return s
 }
 
-func (b *bench) run(rows ...feed) *step.Result { return b.forward(b.batch(rows...)) }
+func (b *rig) run(rows ...feed) *step.Result { return b.forward(b.batch(rows...)) }
 
-func (b *bench) forward(s *step.Batch) *step.Result {
+func (b *rig) forward(s *step.Batch) *step.Result {
 	b.tb.Helper()
 	res, err := b.Forward(context.Background(), s)
 	if err != nil {
@@ -144,7 +145,7 @@ func (b *bench) forward(s *step.Batch) *step.Result {
 }
 
 // all returns the logits of every position of handle's tokens, fed in one step.
-func (b *bench) all(h step.Handle) [][]float32 {
+func (b *rig) all(h step.Handle) [][]float32 {
 	n := len(b.tokens[h])
 	b.run(feed{handle: h, upto: n, verify: n - 1, sample: true})
 	var out [][]float32
@@ -164,7 +165,7 @@ func TestLogitsAgreeWithFloat64Reference(t *testing.T) {
 			forLevels(t, func(t *testing.T, simd string) {
 				worst := 0.
 				for _, c := range some(g.Cases, simd) {
-					b := newBench(t, w, Options{SIMD: simd}, 1)
+					b := newRig(t, w, Options{SIMD: simd}, 1)
 					b.tokens[0] = c.Prompt
 					logits := b.all(0)
 					for pos, top := range c.Top {
@@ -197,7 +198,7 @@ func TestGreedyTextIsTheReferences(t *testing.T) {
 			g, w := readGolden(t, model.name), openWeights(t, model.dir)
 			forLevels(t, func(t *testing.T, simd string) {
 				cases := some(g.Cases, simd)
-				b := newBench(t, w, Options{SIMD: simd}, len(cases))
+				b := newRig(t, w, Options{SIMD: simd}, len(cases))
 				var rows []feed
 				for i, c := range cases {
 					b.tokens[i] = slices.Clone(c.Prompt)
@@ -220,7 +221,7 @@ func TestGreedyTextIsTheReferences(t *testing.T) {
 }
 
 func TestForwardRefusesBatchesThatDoNotFit(t *testing.T) {
-	b := newBench(t, tiny(1), Options{}, 2)
+	b := newRig(t, tiny(1), Options{}, 2)
 	b.tokens[0], b.tokens[1] = []int32{3, 1, 4, 1, 5}, []int32{3, 12}
 	b.run(feed{handle: 0, upto: 3})
 	for _, c := range []struct {
@@ -250,7 +251,7 @@ func TestForwardRefusesBatchesThatDoNotFit(t *testing.T) {
 func TestForwardReportsBrokenWeights(t *testing.T) {
 	w := tiny(1)
 	copy(w.Norm.Data, []byte{0, 0, 0xc0, 0x7f}) // a NaN
-	b := newBench(t, w, Options{}, 1)
+	b := newRig(t, w, Options{}, 1)
 	b.tokens[0] = []int32{3}
 	_, err := b.Forward(context.Background(), b.batch(feed{handle: 0, upto: 1, sample: true}))
 	if !errors.Is(err, ErrNumbers) || err.Error() != "backend cpu: row 0, request 100: logits are not finite" {
@@ -259,7 +260,7 @@ func TestForwardReportsBrokenWeights(t *testing.T) {
 }
 
 func TestForwardEndsWithItsContext(t *testing.T) {
-	b := newBench(t, tiny(1), Options{}, 1)
+	b := newRig(t, tiny(1), Options{}, 1)
 	b.tokens[0] = randomTokens(1, 3*chunkTokens, b.config.Vocab)
 	b.run(feed{handle: 0, upto: 5})
 	why := errors.New("the client has gone")
@@ -296,7 +297,7 @@ func TestOptions(t *testing.T) {
 
 // The router's score comes from outside, and is 0 where nothing says it.
 func TestSignalIsTheScore(t *testing.T) {
-	b := newBench(t, tiny(1), Options{}, 1)
+	b := newRig(t, tiny(1), Options{}, 1)
 	b.tokens[0] = []int32{3}
 	row := feed{handle: 0, upto: 1, sample: true}
 	if got := b.run(row).Signal; !slices.Equal(got, []float64{0}) {
@@ -313,7 +314,7 @@ func TestSignalIsTheScore(t *testing.T) {
 }
 
 func TestDecodeAllocatesNothing(t *testing.T) {
-	b := newBench(t, tiny(1), Options{BlockTokens: 512, Proposals: NewProposals(2)}, 1)
+	b := newRig(t, tiny(1), Options{BlockTokens: 512, Proposals: NewProposals(2)}, 1)
 	b.tokens[0] = randomTokens(1, 500, b.config.Vocab)
 	b.sampling[0] = Sampling{Temperature: 1, TopP: .9, Stop: []int32{}}
 	b.run(feed{handle: 0, upto: 10, sample: true})

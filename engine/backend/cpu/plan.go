@@ -17,13 +17,12 @@ const (
 
 // plan is what a batch asks for: its rows, and the tokens that they feed, one after the other.
 type plan struct {
-	model   step.ModelID
 	batch   *step.Batch
 	rows    []row
 	tokens  []token
-	outputs int // positions whose logits are wanted
-	longest int // context after the step, tokens
-	drafts  int // to be scored
+	outputs int    // positions whose logits are wanted
+	longest int    // context after the step, tokens
+	drafts  int    // to be scored
 	tiles   []tile // of the chunk that is in the layers
 	failed  []bool // rows whose logits are not finite
 }
@@ -64,7 +63,7 @@ type tile struct {
 // prepare makes the plan of b, and gives its sequences their blocks.
 func (m *Model) prepare(b *step.Batch) error {
 	p := &m.plan
-	*p = plan{model: b.Model, batch: b, rows: p.rows[:0], tokens: p.tokens[:0], tiles: p.tiles[:0], failed: p.failed[:0]}
+	*p = plan{batch: b, rows: p.rows[:0], tokens: p.tokens[:0], tiles: p.tiles[:0], failed: p.failed[:0]}
 	for i := range b.Handle {
 		if err := m.prepareRow(b, i); err != nil {
 			return fmt.Errorf("row %d, request %d: %w", i, b.ID[i], err)

@@ -67,8 +67,8 @@ func (p *Pool) Close() {
 	}
 }
 
-// run calls task for all parts and returns when the last one has ended. worker tells calls apart that may run at the same
-// time: 0 is the caller, the others are below Workers.
+// run calls task for all parts and returns when the last one has ended. worker tells calls apart that may run at the
+// same time: 0 is the caller, the others are below Workers.
 func (p *Pool) run(parts int, task func(worker, part int)) {
 	if parts > maxParts {
 		panic(fmt.Sprintf("cpu: task of %d parts", parts))

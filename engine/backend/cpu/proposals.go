@@ -7,8 +7,8 @@ import (
 )
 
 // Proposals keeps, for the models of one engine, the logits that recently sampled tokens come from: the tokens of a
-// request that no model has committed yet are drafts, and the model that verifies them needs what they were sampled from.
-// Its methods may be called by several goroutines. The methods of nil keep nothing.
+// request that no model has committed yet are drafts, and the model that verifies them needs what they were sampled
+// from. Its methods may be called by several goroutines. The methods of nil keep nothing.
 type Proposals struct {
 	depth int
 	mu    sync.Mutex
@@ -24,8 +24,8 @@ type proposal struct {
 	logits  []float32
 }
 
-// NewProposals returns an empty table that remembers the last depth tokens of each request: as many as are drafted before
-// a verification.
+// NewProposals returns an empty table that remembers the last depth tokens of each request: as many as are drafted
+// before a verification.
 func NewProposals(depth int) *Proposals { return &Proposals{depth: max(1, depth)} }
 
 // put remembers p with a copy of logits, in the place of what h had at or beyond its position.

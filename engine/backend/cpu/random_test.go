@@ -11,7 +11,8 @@ import (
 // llama15M is the shape of a Llama of 15 million weights (TinyStories 15M).
 var llama15M = weights.Config{
 	Architecture: weights.Llama, Layers: 6, Hidden: 288, Heads: 6, KVHeads: 6, HeadDim: 48, Intermediate: 768,
-	Vocab: 32000, MaxPositions: 1024, RopeTheta: 10_000, RopeScaling: weights.RopeScaling{Kind: weights.RopePlain, Factor: 1},
+	Vocab: 32000, MaxPositions: 1024,
+	RopeTheta: 10_000, RopeScaling: weights.RopeScaling{Kind: weights.RopePlain, Factor: 1},
 	NormEps: 1e-5, Tied: true, BOS: 1, EOS: []int32{2},
 }
 

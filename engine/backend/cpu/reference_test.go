@@ -10,8 +10,8 @@ import (
 	"github.com/trbench/trbench/models/weights"
 )
 
-// reference is the forward pass in float64, written down from the architecture: no cache, no batch, no tricks. It returns
-// the logits at every position.
+// reference is the forward pass in float64, written down from the architecture: no cache, no batch, no tricks. It
+// returns the logits at every position.
 func reference(m *weights.Model, ids []int32) [][]float64 {
 	c := m.Config
 	half, group := c.HeadDim/2, c.Heads/c.KVHeads
@@ -119,7 +119,7 @@ func TestOddShapesAgreeWithFloat64(t *testing.T) {
 			want := reference(w, ids)
 			for _, l := range kernel.Levels() {
 				t.Run(fmt.Sprintf("%s/%s/%s", c.Architecture, d, l), func(t *testing.T) {
-					b := newBench(t, w, Options{SIMD: l.String(), BlockTokens: 11}, 1)
+					b := newRig(t, w, Options{SIMD: l.String(), BlockTokens: 11}, 1)
 					b.tokens[0] = ids
 					for pos, logits := range b.all(0) {
 						bound := 2e-6 * slices.Max(want[pos])

@@ -6,8 +6,8 @@ import (
 	"github.com/trbench/trbench/models/weights"
 )
 
-// rope is the rotary embedding: the sine and cosine of each pair's angle at each position, computed in float64 once. The
-// table grows with the longest context.
+// rope is the rotary embedding: the sine and cosine of each pair's angle at each position, computed in float64 once.
+// The table grows with the longest context.
 type rope struct {
 	freq      []float64 // radians a position, by pair
 	positions int

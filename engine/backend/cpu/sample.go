@@ -116,9 +116,13 @@ func likelier(weight []float32, a, b int32) int {
 	return cmp.Compare(a, b)
 }
 
-// likeliest returns the k tokens of the largest weight (all of them if there are fewer), in order, in the memory of ids.
+// likeliest returns the k tokens of the largest weight (all of them if there are fewer), in order, in the memory of
+// ids.
 func likeliest(ids []int32, weight []float32, k int) []int32 {
 	ids = ids[:0]
+	if k <= 0 {
+		return ids
+	}
 	for i, w := range weight {
 		if len(ids) == k {
 			if w <= weight[ids[k-1]] {
@@ -138,8 +142,8 @@ func (d *distribution) probability(token int32) float64 { return float64(d.weigh
 // pick is the token at draw u in [0, 1): the tokens lie along it by id.
 func (d *distribution) pick(u float64) int32 { return pick(u*d.total, d.weight) }
 
-// pick is the first token at which the running sum of weights exceeds x, or, should rounding keep it below, the last one
-// that has any.
+// pick is the first token at which the running sum of weights exceeds x, or, should rounding keep it below, the last
+// one that has any.
 func pick(x float64, weight []float32) int32 {
 	last, running := int32(0), 0.
 	for i, w := range weight {
@@ -172,7 +176,7 @@ func (m *Model) sample(r *row, s *scratch, logits []float32, pos int32) int32 {
 	}
 	d := &s.dist[0]
 	d.set(m.level, logits, &r.sampling, m.config.Vocab)
-	return d.pick(signal.Float64(r.key, pos, m.plan.model, sampled))
+	return d.pick(signal.Float64(r.key, pos, m.plan.batch.Model, sampled))
 }
 
 // finite says whether all of logits are, their padding being 0.

@@ -20,7 +20,7 @@ func weightsOf(t *rapid.T) []float32 {
 func TestLikeliestIsTheHeadOfASort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := weightsOf(t)
-		k := rapid.IntRange(1, len(w)+2).Draw(t, "k")
+		k := rapid.IntRange(0, len(w)+2).Draw(t, "k")
 		var all []int32
 		for i := range w {
 			all = append(all, int32(i))
@@ -37,7 +37,8 @@ func TestFilterLeavesTheNucleus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := weightsOf(t)
 		w[rapid.IntRange(0, len(w)-1).Draw(t, "not all are 0")] = 1
-		s := Sampling{TopK: rapid.IntRange(0, len(w)+1).Draw(t, "k"), TopP: float64(rapid.IntRange(0, 20).Draw(t, "20 p")) / 20}
+		k, p := rapid.IntRange(0, len(w)+1).Draw(t, "k"), float64(rapid.IntRange(0, 20).Draw(t, "20 p"))/20
+		s := Sampling{TopK: k, TopP: p}
 
 		var kept []int32
 		for i := range w {
@@ -141,7 +142,7 @@ func agree(t *testing.T, what string, counts []int, p []float64) {
 
 func TestSampledTokensFollowTheDistribution(t *testing.T) {
 	const requests = 3000
-	b := newBench(t, tiny(1), Options{}, requests)
+	b := newRig(t, tiny(1), Options{}, requests)
 	var rows []feed
 	for h := range requests {
 		b.tokens[h] = []int32{3, 1, 4}
@@ -176,7 +177,7 @@ func TestSampledTokensFollowTheDistribution(t *testing.T) {
 }
 
 func TestStopTokens(t *testing.T) {
-	b := newBench(t, tiny(1), Options{}, 1)
+	b := newRig(t, tiny(1), Options{}, 1)
 	b.tokens[0] = []int32{3, 1, 4}
 	row := feed{handle: 0, upto: 3, sample: true}
 	token := b.run(row).Token[0]

@@ -11,12 +11,13 @@ import (
 // splitVocabulary is the logits from which the rows of a result are worked out on several cores.
 const splitVocabulary = 16 << 10
 
-// logits are the row of output o, padding included.
+// padded is the row of logits of output o, padding included.
 func (m *Model) padded(o int) []float32 {
 	n := m.head.Outputs()
 	return m.buf.logits[o*n:][:n]
 }
 
+// logits are those of output o, one for each of the vocabulary.
 func (m *Model) logits(o int) []float32 { return m.padded(o)[:m.config.Vocab] }
 
 // report fills in the result of a step whose logits are there.

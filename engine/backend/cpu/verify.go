@@ -7,11 +7,11 @@ import (
 	"github.com/trbench/trbench/models/signal"
 )
 
-// verify scores row i's drafts and samples the token after those that it keeps. A draft is kept by the rule of speculative
-// sampling (Leviathan, Kalman, Matias 2023): with probability min(1, p/q), p being what this model samples from at its
-// position and q what the draft was sampled from; in the place of the first one that isn't, the token is sampled from
-// max(0, p-q). So the output has this model's distribution exactly. A greedy request keeps drafts that are this model's
-// likeliest tokens.
+// verify scores row i's drafts and samples the token after those that it keeps. A draft is kept by the rule of
+// speculative sampling (Leviathan, Kalman, Matias 2023): with probability min(1, p/q), p being what this model samples
+// from at its position and q what the draft was sampled from; in the place of the first one that isn't, the token is
+// sampled from max(0, p-q). So the output has this model's distribution exactly. A greedy request keeps drafts that
+// are this model's likeliest tokens.
 func (m *Model) verify(i int, s *scratch) {
 	b, r, res := m.plan.batch, &m.plan.rows[i], &m.result
 	drafted := r.drafted()

@@ -15,9 +15,9 @@ import (
 )
 
 // pair is two models of an engine: 0 drafts, 1 verifies.
-func pair(t *testing.T, p *Proposals, requests int) (small, large *bench) {
-	small = newBench(t, tiny(1), Options{Proposals: p}, requests)
-	large = newBench(t, tiny(2), Options{Proposals: p}, requests)
+func pair(t *testing.T, p *Proposals, requests int) (small, large *rig) {
+	small = newRig(t, tiny(1), Options{Proposals: p}, requests)
+	large = newRig(t, tiny(2), Options{Proposals: p}, requests)
 	return small, large
 }
 
@@ -141,7 +141,7 @@ func TestVerifyingRowsAreTheSameWithoutScores(t *testing.T) {
 
 // A greedy request keeps the drafts that are the model's own text, and goes on with that text.
 func TestGreedyVerificationWritesTheModelsText(t *testing.T) {
-	b := newBench(t, tiny(2), Options{}, 1)
+	b := newRig(t, tiny(2), Options{}, 1)
 	b.sampling[0].Stop = []int32{}
 	text := []int32{3, 1, 4}
 	const drafts = 5
@@ -221,8 +221,8 @@ func TestScoresAgreeWithTheRecordedPair(t *testing.T) {
 	const decimals = 6e-5
 	g := readGolden(t, "gsm-s")
 	p := NewProposals(1000)
-	small := newBench(t, openWeights(t, "models/gsm-pair/gsm-s"), Options{Proposals: p}, 1)
-	large := newBench(t, openWeights(t, "models/gsm-pair/gsm-l"), Options{Proposals: p}, 1)
+	small := newRig(t, openWeights(t, "models/gsm-pair/gsm-s"), Options{Proposals: p}, 1)
+	large := newRig(t, openWeights(t, "models/gsm-pair/gsm-l"), Options{Proposals: p}, 1)
 	near := func(got, want float64) bool { return math.Abs(got-want) <= decimals }
 
 	rows := readTrace(t, "0")

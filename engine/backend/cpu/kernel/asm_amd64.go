@@ -92,7 +92,8 @@ func (p *product) bf16AVX512(a *args, w []uint16, width int) {
 }
 
 // Sixteen AVX2 registers hold the sums of six rows for 16 outputs only, so a panel is read in slices. Rows beyond a
-// multiple of six go first, alone, over all outputs: they read the panel in order, and leave it in cache for the slices.
+// multiple of six go first, alone, over all outputs: they read the panel in order, and leave it in cache for the
+// slices.
 
 func (p *product) f32AVX2(a *args, w []float32, width int) {
 	j := 0

@@ -78,8 +78,8 @@ func NewMatrix(outputs, inputs int, d DType) *Matrix {
 	return m
 }
 
-// aligned is make, at the start of a cache line; large ones ask for large pages, which spare a product that streams
-// weights a good part of its page-table walks.
+// aligned is make, at the start of a cache line; large ones ask for large pages, so that streaming them takes fewer
+// page-table walks.
 func aligned[T float32 | uint16 | byte](n int) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
@@ -93,8 +93,8 @@ func aligned[T float32 | uint16 | byte](n int) []T {
 	return all
 }
 
-// Bytes returns n bytes of memory as matrices have it, all of it written once: reading memory that was never written may
-// read one page of zeros again and again.
+// Bytes returns n bytes of memory as matrices have it, all of it written once: reading memory that was never written
+// may read one page of zeros again and again.
 func Bytes(n int) []byte {
 	b := aligned[byte](n)
 	for i := range b {

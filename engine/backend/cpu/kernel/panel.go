@@ -4,8 +4,8 @@ package kernel
 // rounding error of long sums, and keeps a panel's part in cache while all rows use it.
 const Run = 256
 
-// Product computes y[t][o] = sum over i of x[t][i] w[o][i] for rows t < rows and outputs lo <= o < hi. Row t of x starts
-// at x[t*xStep], row t of y at y[t*yStep]; lo and hi are multiples of Unit, at most w.Outputs().
+// Product computes y[t][o] = sum over i of x[t][i] w[o][i] for rows t < rows and outputs lo <= o < hi. Row t of x
+// starts at x[t*xStep], row t of y at y[t*yStep]; lo and hi are multiples of Unit, at most w.Outputs().
 func (l Level) Product(y []float32, yStep int, w *Matrix, x []float32, xStep, rows, lo, hi int) {
 	if rows <= 0 || lo >= hi {
 		return
@@ -30,17 +30,17 @@ func (l Level) Product(y []float32, yStep int, w *Matrix, x []float32, xStep, ro
 }
 
 // Outer computes y[t][j] = sum over i < k of x[t][i] w[i][j] for rows t < rows and j < width, a multiple of 16. Rows of
-// x, w and y start every xStep, wStep and yStep values. If from is set, the sums go on from what is in y: one sum may be
-// computed in any number of parts, bit for bit.
-func (l Level) Outer(y []float32, yStep int, w []float32, wStep, width int, x []float32, xStep, k, rows int, from bool) {
+// w lie one after the other, those of x and y start every xStep and yStep values. If from is set, the sums go on from
+// what is in y: one sum may be computed in any number of parts, bit for bit.
+func (l Level) Outer(y []float32, yStep int, w []float32, width int, x []float32, xStep, k, rows int, from bool) {
 	if k <= 0 || rows <= 0 {
 		return
 	}
 	_ = y[(rows-1)*yStep+width-1]
 	_ = x[(rows-1)*xStep+k-1]
-	_ = w[(k-1)*wStep+width-1]
+	_ = w[k*width-1]
 	a := args{x: x, xStep: xStep, k: k, y: y, yStep: yStep, rows: rows, from: from}
-	l.panelF32(&a, w, wStep, width)
+	l.panelF32(&a, w, width, width)
 }
 
 // args is what all panel products have in common.

@@ -114,8 +114,8 @@
 #define ROW1(x, A) \
 	VFMADD231PS.BCST x, Z24, A
 
-// Weights of one position into Z24 and up. bfloat16 lines hold output j in the lower and output 16+j in the upper half of
-// a word; Z31 masks the upper halves.
+// Weights of one position into Z24 and up. bfloat16 lines hold output j in the lower and output 16+j in the upper half
+// of a word; Z31 masks the upper halves.
 #define F32X4 \
 	VMOVUPS (R15), Z24; \
 	VMOVUPS 64(R15), Z25; \

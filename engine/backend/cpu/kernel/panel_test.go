@@ -128,12 +128,12 @@ func TestOuterIsTheSameInParts(t *testing.T) {
 			rows := rapid.IntRange(1, 20).Draw(t, "rows")
 			w, x := random(1, k*width), random(2, rows*k)
 			whole, parts := make([]float32, rows*width), make([]float32, rows*width)
-			l.Outer(whole, width, w, width, width, x, k, k, rows, false)
+			l.Outer(whole, width, w, width, x, k, k, rows, false)
 			for at := 0; at < k; {
 				n := rapid.IntRange(1, k-at).Draw(t, "k in part")
 				for r := 0; r < rows; {
 					m := rapid.IntRange(1, rows-r).Draw(t, "rows in part")
-					l.Outer(parts[r*width:], width, w[at*width:], width, width, x[r*k+at:], k, n, m, at > 0)
+					l.Outer(parts[r*width:], width, w[at*width:], width, x[r*k+at:], k, n, m, at > 0)
 					r += m
 				}
 				at += n

@@ -1,7 +1,7 @@
 package kernel
 
-// Lanes is what the length of a vector is a multiple of. Sums over a vector keep Lanes partial sums, element i in number
-// i mod Lanes, which are then added as a tree.
+// Lanes is what the length of a vector is a multiple of. Sums over a vector keep Lanes partial sums, element i in
+// number i mod Lanes, which are then added as a tree.
 const Lanes = 16
 
 // The functions below take vectors whose length is a multiple of Lanes, and not 0.
