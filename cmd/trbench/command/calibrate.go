@@ -46,8 +46,7 @@ summarised in our metrics, beside a prediction with --against.
 
 Up to one file of each; the form is told by the columns. docs/CALIBRATE.md describes them.`,
 		Example: `  trbench calibrate steps.csv tokens.csv
-  trbench run --latency calibration/latency.yaml --modulation calibration/modulation.yaml \
-      --config calibration/routing.yaml
+  trbench run --config calibration/routing.yaml --latency calibration/latency.yaml
   trbench calibrate steps.csv --law table --contention 0.47 --output json
   trbench calibrate vllm-result.json --against runs/headline/summary.json --point 3`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -49,8 +50,9 @@ func TestExamples(t *testing.T) {
 }
 
 // commandLines splits a text into command lines and words as a shell does: at blanks and ends of lines, but not in
-// quotes. Three blanks end a command line; behind them the text says what it does.
+// quotes or behind a backslash. Three blanks end a command line; behind them the text says what it does.
 func commandLines(text string) [][]string {
+	text = joined.ReplaceAllString(text, " ")
 	var lines [][]string
 	for text != "" {
 		var words []string
@@ -61,6 +63,9 @@ func commandLines(text string) [][]string {
 	}
 	return lines
 }
+
+// joined is where a command line goes on in the next line.
+var joined = regexp.MustCompile(`\s*\\\n\s*`)
 
 // commandLine takes the first command line off a text.
 func commandLine(text string) (rest string, words []string) {
@@ -97,8 +102,8 @@ func commandLine(text string) (rest string, words []string) {
 }
 
 func TestCommandLines(t *testing.T) {
-	text := "  a b   it's said\n  c 'd e\nf' \"g'h\"\n\n  i"
-	want := [][]string{{"a", "b"}, {"c", "d e\nf", "g'h"}, {"i"}}
+	text := "  a b   it's said\n  c 'd e\nf' \"g'h\"\n\n  i \\\n    j"
+	want := [][]string{{"a", "b"}, {"c", "d e\nf", "g'h"}, {"i", "j"}}
 	if diff := cmp.Diff(want, commandLines(text)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
