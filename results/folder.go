@@ -317,6 +317,9 @@ func (f *Folder) join() error {
 	if err != nil {
 		return err
 	}
+	if len(names) == 0 && !joined(f.dir) && f.parts == nil {
+		return nil // a result that keeps no requests
+	}
 	if !joined(f.dir) {
 		if err := f.concatenate(names, filepath.Join(f.dir, RequestsFile)); err != nil {
 			return err

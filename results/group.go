@@ -24,6 +24,7 @@ func Groups(points []Point) []Group {
 			keys = append(keys, k)
 		}
 	}
+	systems := Systems(points)
 	var groups []Group
 	for i := range keys {
 		g := keys[i]
@@ -40,19 +41,11 @@ func Groups(points []Point) []Group {
 			if d := slices.Index(order, a.Concurrency) - slices.Index(order, b.Concurrency); d != 0 {
 				return d
 			}
-			return rank(a) - rank(b)
+			return slices.Index(systems, a.System) - slices.Index(systems, b.System)
 		})
 		groups = append(groups, g)
 	}
 	return groups
-}
-
-// rank puts TokenRouter first.
-func rank(p *Point) int {
-	if p.System == TokenRouter {
-		return 0
-	}
-	return 1
 }
 
 func keyOf(p *Point) Group {

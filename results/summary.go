@@ -41,7 +41,7 @@ type Point struct {
 	ITL          *Dist   `json:"itl_ms"`
 	E2E          *Dist   `json:"e2e_ms"`
 	BatchMean    []Float `json:"batch_mean"` // requests a step, by model
-	Busy         []Float `json:"busy"`       // share of DurationS in a step, by model
+	Busy         []Float `json:"busy"`       // share of the run, warm-up included, in a step, by model
 	Switch       *Switch `json:"switch_us"`
 	CostPerMTok  Float   `json:"cost_usd_per_mtok"`
 
@@ -104,7 +104,7 @@ type Switch struct {
 	Enqueue   *Dist `json:"enqueue"`   // toggle to pending, append, enqueue at the peer
 	Transport *Dist `json:"transport"` // on the wire
 	Wait      *Dist `json:"wait"`      // available at the peer until its step starts
-	Extend    *Dist `json:"extend"`    // the part of that step that processes the unseen suffix
+	Extend    *Dist `json:"extend"`    // that step, which processes the unseen suffix with whatever else is in its batch
 }
 
 // Axes are the swept keys of a point and their values, written as an object in this order.

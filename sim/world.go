@@ -46,7 +46,8 @@ type world struct {
 	gpu   *latency.Contention
 	turn  int // StepSync: the model to ask first
 
-	changed bool // something has happened at now that was not decided on yet
+	changes int32 // of the number of active requests
+	changed bool  // something has happened at now that was not decided on yet
 
 	router   route.Router   // this run's own
 	follower route.Follower // router, if it follows requests
@@ -70,6 +71,7 @@ type lane struct {
 	plan  uint32        // counts the plans of the step's end: an event of an older one is void
 	end   clock.Instant // as planned
 	wake  clock.Instant // an evWake is queued for it
+	heard int32         // the change of the number of active requests that its subserver knows of
 	busy  time.Duration
 }
 
@@ -368,6 +370,13 @@ func (w *world) post(m *step.PeerReq) {
 }
 
 func (w *world) deliver(m *step.PeerReq) error {
+	if m.Kind == step.Active {
+		l := &w.lanes[m.To]
+		if m.ActiveSeq < l.heard {
+			return nil // overtaken by a change that happened at this subserver
+		}
+		l.heard = m.ActiveSeq
+	}
 	if err := w.subs[m.To].Receive(w.now, m); err != nil {
 		return err
 	}
@@ -379,12 +388,14 @@ func (w *world) deliver(m *step.PeerReq) error {
 
 // setActive tells every subserver how many requests are active: the one where it changed at once, its peers by message.
 func (w *world) setActive(at step.ModelID) {
+	w.changes++
 	for i, s := range w.subs {
 		if w.cfg.Transport == 0 || step.ModelID(i) == at {
 			s.Active(w.now, w.active)
+			w.lanes[i].heard = w.changes
 			continue
 		}
-		w.post(&step.PeerReq{ActiveN: int32(w.active), From: at, To: step.ModelID(i), Kind: step.Active})
+		w.post(&step.PeerReq{ActiveN: int32(w.active), ActiveSeq: w.changes, From: at, To: step.ModelID(i), Kind: step.Active})
 	}
 }
 

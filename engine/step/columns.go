@@ -70,6 +70,29 @@ func column[T any](c []T, wanted bool, n int) []T {
 	return c[:n]
 }
 
+// Lacks names a column that b wants and r does not have, or not for every row; "" if there is none.
+func (r *Result) Lacks(b *Batch) string {
+	if b.Want == 0 {
+		return ""
+	}
+	n := b.Len()
+	for _, c := range []struct {
+		column Columns
+		name   string
+		have   int
+		rows   int
+	}{
+		{Entropy, "entropy", len(r.Entropy), n}, {Normalised, "normalised entropy", len(r.Normalised), n},
+		{Confidence, "confidence", len(r.Confidence), n}, {Margin, "margin", len(r.Margin), n},
+		{Top, "top candidates", len(r.Top), n * b.TopK}, {Drafts, "draft scores", len(r.Drafts), b.Drafted()},
+	} {
+		if b.Want.Has(c.column) && c.have < c.rows {
+			return c.name
+		}
+	}
+	return ""
+}
+
 // Drafted is the number of drafted tokens that the batch scores.
 func (b *Batch) Drafted() int {
 	n := 0

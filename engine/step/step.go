@@ -112,6 +112,7 @@ type PeerReq struct {
 	Shared    int32 // where Via is the receiver: tokens that its copy still agrees with; its KV beyond is dropped
 	End       int32 // committed tokens at which the request is complete
 	ActiveN   int32 // requests in the whole system when this was sent
+	ActiveSeq int32 // counts the changes of ActiveN: of two messages that cross, the one with the larger holds
 	From, To  ModelID
 	Via       ModelID // where From had it from
 	Kind      PeerKind

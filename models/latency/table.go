@@ -117,8 +117,10 @@ func (p *Profile) fillPrefill() {
 // w = sum n_i (n_i + 2 k_i). The rest depends only on how many tokens are fed, b + n of them: it is one curve, whose
 // points below the shortest prefill are decode batches of so many rows. A is P's attention, linear between its points
 // in w = N² (exact for a quadratic); A0, the least of it, is what launching it costs, which decodes in the same step
-// have paid. Extends are bound by computing, A(w) - A0, or by reading their cached KV, whichever is more. So a resume
-// of a few tokens costs about a decode, a prefill costs P, and extends never make a step cheaper.
+// have paid. Extends are bound by computing, A(w) - A0, or by reading their cached KV, whichever is more. So a prefill
+// costs P, and extends never make a step of decodes cheaper. A resume of a few tokens costs nearly a decode: a step of
+// short extends alone pays one prefill's launch for all rows, and comes out up to 5 % (llama3-8b) or 19 % (qwen3-0.6b,
+// batch 16) below decodes of the same rows.
 //
 // Limits: contexts that differ within a batch count by their mean, which flatters uneven ones; the attention of several
 // prompts is priced as that of one with the same w; decodes' and extends' attention don't overlap.

@@ -34,6 +34,9 @@ func Summary(w io.Writer, s *results.Summary, o Options) error {
 			if point.Failed > 0 {
 				p.paragraph(" *  ", failures(point))
 			}
+			if x, ok := point.GoodputReqS.Get(); ok {
+				p.paragraph(" *  ", goodput(point, x))
+			}
 		}
 		p.gap()
 	}
@@ -174,6 +177,15 @@ func failures(p *results.Point) string {
 	}
 	return fmt.Sprintf("%s: %s of %s requests failed; the figures are those of the others.",
 		where, grouped(float64(p.Failed)), grouped(float64(p.Requests)))
+}
+
+// goodput is the footnote of a point with SLOs.
+func goodput(p *results.Point, perSecond float64) string {
+	where := p.System
+	if p.Concurrency > 0 {
+		where += fmt.Sprintf(" at N = %d", p.Concurrency)
+	}
+	return fmt.Sprintf("%s: %.3g requests a second meet every SLO, %.1f %% of them.", where, perSecond, 100*p.SLOAttainment.Or(0))
 }
 
 // against is what TokenRouter at the same concurrency does to p's output and P99 TPOT; empty for TokenRouter itself.

@@ -46,7 +46,9 @@ func (f *keyFlag) Set(s string) error {
 func flagName(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
 // addConfigFlags gives cmd the flags.
-func addConfigFlags(cmd *cobra.Command) *configFlags {
+//
+// defaults are those of the keys in which the command differs from Keys, for its help.
+func addConfigFlags(cmd *cobra.Command, defaults map[string]string) *configFlags {
 	c := &configFlags{values: map[string]*keyFlag{}, explicit: map[string]string{}}
 	fs := cmd.Flags()
 	fs.SortFlags = false
@@ -57,6 +59,9 @@ func addConfigFlags(cmd *cobra.Command) *configFlags {
 			continue
 		}
 		v := &keyFlag{key: k, text: k.Default}
+		if text, ok := defaults[k.Name]; ok {
+			v.text = text
+		}
 		c.values[k.Name] = v
 		f := fs.VarPF(v, flagName(k.Name), "", k.Help)
 		if k.Kind == "bool" {

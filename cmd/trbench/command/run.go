@@ -106,7 +106,7 @@ failed requests, 130 interrupted (what is done is written).`,
 			return runPlan(cmd, plan, progress)
 		},
 	}
-	flags = addConfigFlags(cmd)
+	flags = addConfigFlags(cmd, nil)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every key resolved, and what would run; run nothing")
 	addProgressFlag(cmd, &progress)
 	cmd.Flags().StringVar(&profile, "cpuprofile", "", "write a CPU profile to `FILE`")

@@ -78,7 +78,7 @@ threshold.yaml, which trbench run --threshold FILE loads.`,
 			return runSweep(cmd, s, cfg, out, resume != "", progress)
 		},
 	}
-	flags = addConfigFlags(cmd)
+	flags = addConfigFlags(cmd, sweepDefaults)
 	fs := cmd.Flags()
 	fs.StringArrayVar(&axes, "axis", nil, "sweep a key, `KEY=1,2,4` or KEY=1..16 or KEY=0.05..0.5:0.05; may be repeated")
 	fs.StringSliceVar(&policies, "policies", nil, "batching policies side by side: threshold, gate, timer (default: all three where no axis but threshold and what is given is swept)")
@@ -91,12 +91,18 @@ threshold.yaml, which trbench run --threshold FILE loads.`,
 	return cmd
 }
 
+// sweepDefaults are a sweep's own: one system, one workload, and repeats for the intervals.
+var sweepDefaults = map[string]string{"system": "tokenrouter", "workload": "gsm8k", "repeat": "3", "concurrency": "4,8,16"}
+
 // newSweep makes the spec that the flags describe.
 func newSweep(flags *configFlags, axes, policies []string, objective string) (experiment.SweepSpec, *experiment.Config, error) {
 	spec := experiment.SweepSpec{Objective: objective, Config: map[string]string{}}
 	cfg, err := flags.config(func(c *experiment.Config) error {
-		// A sweep's own defaults: one system, one workload, and repeats for the intervals.
-		return errors.Join(c.Set("system", "tokenrouter"), c.Set("workload", "gsm8k"), c.Set("repeat", "3"), c.Set("concurrency", "4,8,16"))
+		var errs []error
+		for key, value := range sweepDefaults {
+			errs = append(errs, c.Set(key, value))
+		}
+		return errors.Join(errs...)
 	})
 	if err != nil {
 		return spec, nil, err
@@ -282,8 +288,12 @@ func printSweep(w io.Writer, format string, plots []string, folder string, r *ex
 		fmt.Fprintf(w, "%-26s %-18s %8.5g %16s %8.4g %9s\n", clip(v.Group, 26), clip(v.BestName, 18), v.Value.Or(0), gain, v.TPOT.Or(0), cost)
 		if e := v.Exact; e != nil {
 			note := ""
+			without := e.Without
 			if e.Contention > 0 {
-				note = " (without contention)"
+				without = append([]string{"contention"}, without...)
+			}
+			if len(without) > 0 {
+				note = " (without " + strings.Join(without, ", ") + ")"
 			}
 			fmt.Fprintf(w, "%-26s exact chain: best %s, %.5g tok/s, %+.1f %% over eager%s\n", "", vectorText(e.Threshold), e.Throughput, 100*(e.Throughput/e.Eager-1), note)
 		}

@@ -16,6 +16,8 @@ type ExactChoice struct {
 	Curve      []ExactPoint `json:"curve"`
 	// Contention says that the simulated points have some, which the chain does not know.
 	Contention float64 `json:"contention_not_in_chain"`
+	// Without names what else the points have and the chain does not: modulation, bursts, transport.
+	Without []string `json:"not_in_chain"`
 }
 
 // ExactPoint is the exact throughput of one vector.
@@ -44,6 +46,15 @@ func (s *Sweep) exactCurve(ctx context.Context, v *Verdict) (*ExactChoice, strin
 		return nil, err.Error()
 	}
 	e := &ExactChoice{Threshold: best.Threshold, Throughput: best.Throughput, Eager: best.Eager, Contention: p.Contention}
+	if p.Modulation.Name() != "none" {
+		e.Without = append(e.Without, "modulation")
+	}
+	if p.Config.Signal != "iid" {
+		e.Without = append(e.Without, p.Config.Signal+" signal")
+	}
+	if p.Config.TransportUS > 0 {
+		e.Without = append(e.Without, "transport")
+	}
 	for _, c := range best.Curve {
 		e.Curve = append(e.Curve, ExactPoint{c.Threshold, c.Throughput})
 	}

@@ -122,7 +122,7 @@ func (p *Plan) machine() error {
 	c := p.Config
 	p.Modulation = latency.None()
 	if p.local != nil {
-		p.Latency, p.KVTokens = localMachine(), c.KVTokens
+		p.Latency, p.KVTokens = p.local.machine(), c.KVTokens
 		return nil
 	}
 	cards := p.Pair.Models

@@ -212,7 +212,10 @@ func (p *Plan) base(pt *Point) results.Point {
 	if pt.System.Name == "tokenrouter" {
 		b.Batching = p.Policy.Name
 	}
-	if p.Config.Engine != "sim" {
+	switch p.Config.Engine {
+	case "fake":
+		b.Source = "emulated" // real loops and timers, slept steps
+	case "cpu":
 		b.Source = "measured"
 	}
 	return b

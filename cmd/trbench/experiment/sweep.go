@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
 	"github.com/trbench/trbench/results"
 	"github.com/trbench/trbench/results/metrics"
@@ -214,6 +215,10 @@ func (s *Sweep) side(c *Config, d *Delay) (ok bool, err error) {
 	case "threshold":
 		return true, nil
 	case "gate":
+		if !s.stays(c) {
+			s.skip("gate: the large model's batches never go on, because it keeps no request after a token: a gate can't act")
+			return false, nil
+		}
 		c.Threshold, c.Batching = "eager", fmt.Sprintf("gate:%d", k)
 	case "timer":
 		p := &Plan{Config: c}
@@ -227,6 +232,27 @@ func (s *Sweep) side(c *Config, d *Delay) (ok bool, err error) {
 		return false, usagef("unknown policy %q (known: %s)", d.Policy, strings.Join(Policies(), ", "))
 	}
 	return k > 1, nil
+}
+
+// stays says that the large model may keep a request after a token, under some algorithm of c.
+func (s *Sweep) stays(c *Config) bool {
+	p := &Plan{Config: c}
+	if p.models() != nil {
+		return true // the error comes up again where it is reported
+	}
+	for _, name := range c.Algorithm {
+		r, err := p.router(name)
+		chained, ok := r.(route.Chained)
+		if err != nil || !ok {
+			return true
+		}
+		moves, _ := chained.Chain(p.rates())
+		last := len(moves) - 1
+		if moves[last][last] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Sweep) skip(why string) {

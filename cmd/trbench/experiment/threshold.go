@@ -151,8 +151,8 @@ func (p *Plan) autoThresholds(ctx context.Context, algorithm string, set *worklo
 	if !p.Config.Arrival.Closed() {
 		most = 64
 	}
-	if p.Contention > 0 || p.Config.TransportUS > 0 {
-		// The chain knows neither; the simulator does.
+	if p.Contention > 0 || p.Config.TransportUS > 0 || p.Modulation.Name() != "none" || p.Config.Signal != "iid" {
+		// The chain knows none of them; the simulator does.
 		return p.simulatedThresholds(ctx, algorithm, set, nil, most)
 	}
 	n := min(most, p.exact())
@@ -196,7 +196,7 @@ func (p *Plan) simulatedThresholds(ctx context.Context, algorithm string, set *w
 	from := len(table) + 1
 	why := fmt.Sprintf("the exact chain is computed up to %d", len(table))
 	if len(table) == 0 {
-		why = "the exact chain knows neither contention nor transport"
+		why = "the exact chain knows no contention, transport, modulation and bursts"
 	}
 	p.warn("threshold auto: thresholds for %d to %d active requests are found by simulation: %s", from, most, why)
 	models := len(p.Pair.Models)

@@ -166,7 +166,7 @@ func (s *Sweep) Recommendation(verdicts []Verdict) string {
 	}
 	rest := ""
 	if len(worth) > namedGroups {
-		rest = fmt.Sprintf(", and a delay at %d more", len(worth)-namedGroups)
+		rest = fmt.Sprintf(", and a gain at %d more", len(worth)-namedGroups)
 		slices.SortStableFunc(worth, func(a, b *Verdict) int {
 			return cmp.Compare(math.Abs(b.Gain.Or(0)), math.Abs(a.Gain.Or(0)))
 		})
