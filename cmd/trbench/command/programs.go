@@ -13,7 +13,7 @@ func programsCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "programs",
-		Short: "List the routing algorithms",
+		Short: "List the routing algorithms that are built in",
 		Args:  none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkFormat(format); err != nil {

@@ -66,7 +66,7 @@ It simulates (seconds, no GPU) with the scheduler that the engine runs.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(runCommand(), sweepCommand(), markovCommand(), calibrateCommand(), dataCommand(), modelsCommand(), programsCommand(), generateCommand(), doctorCommand(), versionCommand())
+	root.AddCommand(runCommand(), sweepCommand(), markovCommand(), calibrateCommand(), dataCommand(), modelsCommand(), programsCommand(), programCommand(), generateCommand(), doctorCommand(), versionCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	judgeArgs(root)

@@ -28,6 +28,7 @@ type Config struct {
 	Modulation   string
 
 	Algorithm    []string
+	Program      string  // a Starlark file, in the place of an algorithm
 	AlgThreshold float64 // of the algorithm's rule; 0 is the published default
 	Weights      []float64
 	Draft        int // tokens drafted before a verification

@@ -91,6 +91,8 @@ func Keys() []Key {
 		count("kv_tokens", groupModels, "0", "KV pool of each model, tokens; 0: what the deployment leaves", 0, 1<<30, func(c *Config) *int { return &c.KVTokens }),
 
 		list("algorithm", groupRouting, "r2r", "routing algorithms: see trbench programs", func(c *Config) *[]string { return &c.Algorithm }, algorithms),
+		word("program", groupRouting, "", "routing program, a Starlark file, in the place of the algorithms (trbench program new NAME makes one)",
+			func(c *Config) *string { return &c.Program }, nil),
 		real("algorithm.threshold", groupRouting, "0", "of the algorithm's rule; 0: the published one", 0, 1e9, func(c *Config) *float64 { return &c.AlgThreshold }),
 		reals("algorithm.weights", groupRouting, "", "of the models of me (unset: the published .5,.3,.2)", func(c *Config) *[]float64 { return &c.Weights }),
 		real("switch_rate", groupRouting, "0.1", "probability that the algorithm's deciding rule fires for a token", 0, 1, func(c *Config) *float64 { return &c.SwitchRate }),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trbench/trbench/engine/core"
 	"github.com/trbench/trbench/engine/route"
+	"github.com/trbench/trbench/engine/route/starlark"
 	"github.com/trbench/trbench/models"
 	"github.com/trbench/trbench/models/latency"
 	"github.com/trbench/trbench/models/signal"
@@ -39,6 +40,7 @@ type Plan struct {
 	Points     []Point
 	Warnings   []string
 
+	program  *starlark.File            // of --program; nil for a built-in algorithm
 	local    *Local                    // models with weights; nil but for --engine cpu
 	recorded *signal.Trace             // what a replayed signal replays; nil for a drawn one
 	sets     map[string]*workloads.Set // read before, by what decides them: a sweep's plans share them
@@ -212,6 +214,13 @@ func (p *Plan) routing() error {
 			return &Error{ExitData, fmt.Errorf("signal: %w", err)}
 		}
 	}
+	if path := p.Config.Program; path != "" {
+		var err error
+		if p.program, err = starlark.Load(path, starlark.Options{Models: len(p.Pair.Models), Seed: p.Config.Seed}); err != nil {
+			return usagef("program: %w", err)
+		}
+		p.Config.Algorithm = []string{p.program.Name()}
+	}
 	for _, name := range p.Config.Algorithm {
 		r, err := p.router(name)
 		if err == nil && p.local != nil {
@@ -226,6 +235,9 @@ func (p *Plan) routing() error {
 
 func (p *Plan) router(name string) (route.Router, error) {
 	c := p.Config
+	if p.program != nil {
+		return p.program.Router(), nil
+	}
 	o := route.Options{
 		Models: len(p.Pair.Models), Threshold: c.AlgThreshold, Weights: c.Weights, Draft: c.Draft, Adaptive: c.Adaptive, Greedy: c.Greedy,
 		Defer: c.Defer, Step: c.Step, Seed: c.Seed,
@@ -455,7 +467,7 @@ func (p *Plan) hash() (string, error) {
 	for _, s := range p.Sets {
 		fmt.Fprintf(h, "requests %s %s\n", s.Name, s.SHA256)
 	}
-	for _, path := range []string{p.Config.Latency, p.Config.Modulation, p.Config.Threshold, strings.TrimPrefix(p.Config.Signal, "replay:")} {
+	for _, path := range []string{p.Config.Latency, p.Config.Modulation, p.Config.Threshold, p.Config.Program, strings.TrimPrefix(p.Config.Signal, "replay:")} {
 		info, err := os.Stat(path)
 		if err != nil || !info.Mode().IsRegular() {
 			continue

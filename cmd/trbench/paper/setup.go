@@ -1,0 +1,233 @@
+package paper
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trbench/trbench/engine/core"
+	"github.com/trbench/trbench/engine/route"
+	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/models/latency"
+	"github.com/trbench/trbench/models/signal"
+	"github.com/trbench/trbench/results"
+	"github.com/trbench/trbench/sim"
+	"github.com/trbench/trbench/sim/markov"
+)
+
+// tokens are the output tokens of one simulated cell: draws leave about .5 % of noise in its throughput.
+const tokens = 160_000
+
+// bench runs set-ups with what has been fitted.
+type bench struct {
+	ctx   context.Context
+	seed  uint64
+	cells map[string]*Cell
+	rates map[string]float64 // switch rate by the cell it was solved from
+	graph overheads
+	kappa float64
+}
+
+// stepTimes is a fresh latency model for model i of a set-up.
+func (b *bench) stepTimes(s *Setup, i int) (latency.Model, error) {
+	m, err := b.bare(s, i)
+	if err != nil {
+		return nil, err
+	}
+	return latency.WithHost(m, b.graph.of(s.Graphs, i)), nil
+}
+
+// bare is stepTimes with CUDA graphs.
+func (b *bench) bare(s *Setup, i int) (latency.Model, error) {
+	switch s.Steps {
+	case "paper":
+		return latency.Constant([]time.Duration{latency.PaperSmall, latency.PaperLarge}[i]), nil
+	case "article":
+		return latency.Constant([]time.Duration{latency.ArticleSmall, latency.ArticleLarge}[i]), nil
+	case "tables", "kernels":
+		m, err := tabled([]string{s.Small, s.Large}[i])
+		if err != nil || s.Steps == "kernels" {
+			return m, err
+		}
+		return latency.WithHost(m, latency.DefaultHost(i)), nil
+	}
+	return nil, fmt.Errorf("steps %q: want tables, kernels, paper or article", s.Steps)
+}
+
+// tabled is the kernel times that a Setup names.
+func tabled(text string) (latency.Model, error) {
+	text, other, scaled := strings.Cut(text, " as ")
+	m, tp, err := lookup(text)
+	if err != nil || !scaled {
+		return m, err
+	}
+	name, _, _ := strings.Cut(other, "@")
+	to, _, err := lookup(other)
+	if err != nil {
+		return nil, err
+	}
+	from, _, err := lookup(fmt.Sprintf("%s@%d", name, tp))
+	if err != nil {
+		return nil, err
+	}
+	return &standIn{m, from, to}, nil
+}
+
+func lookup(text string) (latency.Model, int, error) {
+	name, tp, ok := strings.Cut(text, "@")
+	n, err := strconv.Atoi(tp)
+	if !ok || err != nil {
+		return nil, 0, fmt.Errorf("model %q: want MODEL@TP", text)
+	}
+	p, err := latency.Lookup("a100", name, n)
+	if err != nil {
+		return nil, 0, err
+	}
+	return p.New(), n, nil
+}
+
+// standIn estimates a tensor parallelism that is not tabled: a model's times change with it as another model's do.
+type standIn struct{ base, from, to latency.Model }
+
+func (m *standIn) StepTime(s step.Shape) time.Duration {
+	ratio := float64(m.to.StepTime(s)) / float64(m.from.StepTime(s))
+	return max(1, time.Duration(math.Round(float64(m.base.StepTime(s))*ratio)))
+}
+
+// router is a set-up's algorithm and the rates at which the models' rules fire.
+func (b *bench) router(s *Setup) (route.Router, []float64, error) {
+	r, err := route.New(s.Algorithm, route.Options{Models: 2})
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := b.rate(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, rates(p, s.Q), nil
+}
+
+// rates are the two models' rules: the small one hands over with p, and the large one keeps a token with 1 - q. An
+// algorithm that returns after one token has no second rule, and q is 0.
+func rates(p, q float64) []float64 {
+	if q == 0 {
+		return []float64{p, p}
+	}
+	return []float64{p, 1 - q}
+}
+
+// config is a set-up as the simulator's, with threshold k for the large model.
+func (b *bench) config(s *Setup, k int) (*sim.Config, error) {
+	c := &sim.Config{Clients: s.N}
+	for range max(2*s.N, (tokens+s.Output-1)/s.Output) {
+		c.Requests = append(c.Requests, sim.Request{Prompt: int32(s.Prompt), Output: int32(s.Output)})
+	}
+	switch s.System {
+	case "tokenrouter":
+	case "step-sync":
+		c.Topology = sim.StepSync
+	case "large-only":
+		m, err := b.stepTimes(s, 1)
+		c.Topology, c.Models = sim.Single, []sim.Model{{Name: "large", Latency: m}}
+		return c, err
+	default:
+		return nil, fmt.Errorf("system %q: want tokenrouter, step-sync, large-only or chain", s.System)
+	}
+	if s.GPUs == "shared" && s.System == "tokenrouter" && (s.Steps == "tables") {
+		c.Contention = b.kappa
+	}
+	table := core.Table{core.Scalar(2, k)}.Lowered()
+	for i, name := range []string{"small", "large"} {
+		m, err := b.stepTimes(s, i)
+		if err != nil {
+			return nil, err
+		}
+		c.Models = append(c.Models, sim.Model{Name: name, Latency: m, Policy: core.Policy{Threshold: table.Column(i)}})
+	}
+	r, fire, err := b.router(s)
+	if err != nil {
+		return nil, err
+	}
+	var rules []signal.Rule
+	for i := range c.Models {
+		rules = append(rules, r.(route.Ruled).Rule(step.ModelID(i)))
+	}
+	c.Router = r
+	c.Signal, err = signal.New(signal.Config{Seed: b.seed, Rules: rules, Rates: fire})
+	return c, err
+}
+
+// simulate runs a set-up once.
+func (b *bench) simulate(c *sim.Config) (*results.Point, error) {
+	o, err := sim.Run(b.ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	p := o.Summarise(results.Point{})
+	return &p, nil
+}
+
+// throughput is a set-up's output in tok/s while all its requests run, and the threshold that it ran with.
+func (b *bench) throughput(s *Setup) (tokS float64, threshold int, err error) {
+	if s.System == "chain" {
+		t, err := b.chain(s)
+		return t, s.B, err
+	}
+	from, to := s.B, s.B
+	if s.B == 0 {
+		from, to = 1, s.N
+		if s.System != "tokenrouter" {
+			to = 1
+		}
+	}
+	for k := from; k <= to; k++ {
+		c, err := b.config(s, k)
+		if err != nil {
+			return 0, 0, err
+		}
+		p, err := b.simulate(c)
+		if err != nil {
+			return 0, 0, err
+		}
+		if t := p.SteadyTokS.Or(0); t > tokS {
+			tokS, threshold = t, k
+		}
+	}
+	return tokS, threshold, nil
+}
+
+// chain is the exact throughput.
+func (b *bench) chain(s *Setup) (float64, error) {
+	m, err := b.model(s)
+	if err != nil {
+		return 0, err
+	}
+	r, err := markov.Solve(b.ctx, m, s.N, core.Scalar(2, s.B), markov.Options{Workers: 1})
+	return r.Throughput, err
+}
+
+// model is a set-up as a Markov chain, with step times in the middle of a request.
+func (b *bench) model(s *Setup) (markov.Model, error) {
+	r, fire, err := b.router(s)
+	if err != nil {
+		return markov.Model{}, err
+	}
+	return b.chained(s, r, fire)
+}
+
+func (b *bench) chained(s *Setup, r route.Router, fire []float64) (m markov.Model, err error) {
+	m.P, m.C = r.(route.Chained).Chain(fire)
+	var timers []markov.StepTimer
+	for i := range 2 {
+		t, err := b.stepTimes(s, i)
+		if err != nil {
+			return m, err
+		}
+		timers = append(timers, t)
+	}
+	m.Step = markov.Sampled(s.N, s.Prompt+s.Output/2, timers...)
+	return m, nil
+}
