@@ -5,10 +5,10 @@ import (
 	"github.com/trbench/trbench/engine/step"
 )
 
-// host returns a fresh router for one engine. One that follows requests runs programs as coroutines, and a coroutine must
-// not be resumed by a goroutine whose lock to its OS thread differs from that of the one that made it. The engine's
-// callers and its decode loops, whose backends may lock them, are any of both: so such a router runs on a goroutine of its
-// own, which is locked to none. A step pays for that once, whatever its rows.
+// host returns a fresh router for one engine. One that follows requests runs programs as coroutines, and a coroutine
+// must not be resumed by a goroutine whose lock to its OS thread differs from that of the one that made it. The
+// engine's callers and its decode loops, whose backends may lock them, are any of both: so such a router runs on a
+// goroutine of its own, which is locked to none. A step pays for that once, whatever its rows.
 func host(r route.Router) (hosted route.Router, done func()) {
 	r, done = route.Fresh(r)
 	f, ok := r.(route.Follower)

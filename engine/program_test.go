@@ -15,8 +15,8 @@ import (
 	"github.com/trbench/trbench/engine/step"
 )
 
-// locked is a backend whose loop stays locked to its OS thread, as a GPU's must be. It says that the small model's every
-// third token is unsure.
+// locked is a backend whose loop stays locked to its OS thread, as a GPU's must be. It says that the small model's
+// every third token is unsure.
 type locked struct {
 	lock bool
 	n    int

@@ -97,8 +97,8 @@ func TestProgramIsItsBatchRouter(t *testing.T) {
 	}
 }
 
-// E[tokens of a pass] = (1 - a^(k+1)) / (1 - a), and the speed-up at N = 1 is that over k c + 1, c the small model's step in
-// large steps (Leviathan et al., equation 1 and theorem 3.8): within 1 %.
+// E[tokens of a pass] = (1 - a^(k+1)) / (1 - a), and the speed-up at N = 1 is that over k c + 1, c the small model's
+// step in large steps (Leviathan et al., equation 1 and theorem 3.8): within 1 %.
 func TestSpeculativeDecoding(t *testing.T) {
 	const tokens = 20000
 	for _, a := range []float64{.3, .6, signal.DefaultAcceptance, .9} {
@@ -198,7 +198,7 @@ func TestFailureIsOneRequests(t *testing.T) {
 	}{
 		"panics":  {func(r *route.Request) error { r.Decode(0); var m map[int]int; m[1] = 2; return nil }, "panic: assignment to entry in nil map"},
 		"at once": {func(r *route.Request) error { panic("at once") }, "panic: at once"},
-		"loops":   {func(r *route.Request) error { r.Decode(0); return loops(r) }, "loops without running a step"},
+		"loops":   {func(r *route.Request) error { r.Decode(0); return loops(r) }, "makes no progress: 1048576 calls since the last step"},
 		"unknown": {func(r *route.Request) error { r.Decode(0); _, err := r.Decode(7); return err }, "unknown model 7"},
 		"ignores": {func(r *route.Request) error { r.Decode(7); r.Decode(0); return nil }, "unknown model 7"},
 		"past": {func(r *route.Request) error {
@@ -360,8 +360,8 @@ func TestEntropySwitchingOnARecordedPair(t *testing.T) {
 	}
 }
 
-// Speculative decoding on the recorded pair: the mean acceptance of the trace is .732, and drafts that are tested are kept
-// as often as they were recorded to be. Greedy speculation writes what the large model would have written.
+// Speculative decoding on the recorded pair: the mean acceptance of the trace is .732, and drafts that are tested are
+// kept as often as they were recorded to be. Greedy speculation writes what the large model would have written.
 func TestSpeculationOnARecordedPair(t *testing.T) {
 	trace := recorded(t)
 	near(t, "mean acceptance", trace.Acceptance(), .732, .0006)

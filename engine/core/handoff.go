@@ -73,6 +73,14 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 	rows := b.Len()
 	routed := s.cfg.Router != nil
 	if routed {
+		if b.Want != 0 {
+			if res == nil {
+				res = &step.Result{}
+			}
+			if what := res.Lacks(b); what != "" {
+				return nil, fmt.Errorf("subserver %d: the router reads %s, which the backend's result does not have", self, what)
+			}
+		}
 		s.moves.Resize(rows, s.drafts)
 		s.cfg.Router.Route(self, b, res, &s.moves)
 	}

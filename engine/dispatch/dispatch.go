@@ -92,8 +92,8 @@ func New(r route.Router, calls Calls) *Orchestrator {
 	o := &Orchestrator{
 		router: r, calls: calls,
 		batch: step.Batch{
-			Handle: make([]step.Handle, 1), ID: make([]step.RequestID, 1), Pos: make([]int32, 1), Feed: []int32{1}, Sample: []bool{true},
-			Verify: make([]int32, 1),
+			Handle: make([]step.Handle, 1), ID: make([]step.RequestID, 1), Pos: make([]int32, 1), Feed: []int32{1},
+			Verify: make([]int32, 1), Sample: []bool{true},
 		},
 	}
 	if d, ok := r.(route.Drafter); ok {

@@ -4,7 +4,8 @@ import (
 	"github.com/trbench/trbench/engine/step"
 )
 
-// Reply is what a server reports about one sampled token: a row of a step's result, kept until the orchestrator takes it.
+// Reply is what a server reports about one sampled token: a row of a step's result, kept until the orchestrator takes
+// it.
 type Reply struct {
 	Signal     float64
 	Accept     int32 // drafts kept by the rule of speculative sampling

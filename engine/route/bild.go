@@ -8,9 +8,9 @@ import (
 
 // BiLD is the big little decoder: the small model drafts until its confidence falls below fallback, that draft is
 // dropped, or until it has drafted k tokens. The large model then scores the drafts in one pass and rolls back to the
-// first one whose loss, -ln p, is above rollback: that draft and all after it are dropped, several tokens at once, and the
-// large model's own token stands there instead. If there is none, its token stands at the position that was too hard.
-// Drafts are committed only when they have passed.
+// first one whose loss, -ln p, is above rollback: that draft and all after it are dropped, several tokens at once, and
+// the large model's own token stands there instead. If there is none, its token stands at the position that was too
+// hard. Drafts are committed only when they have passed.
 //
 // Source: arXiv 2302.07863, equations 2 and 3. Defaults: its published code: fallback .6, rollback 5 nats, k = 10.
 func BiLD(fallback, rollback float64, k int) Program {

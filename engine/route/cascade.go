@@ -29,7 +29,9 @@ func Cascade(threshold float64) Program {
 }
 
 func newCascade(o Options) (Router, error) {
-	rule, err := withThreshold(signal.Rule{Name: "confidence", Score: signal.Confidence, Threshold: .5, Lo: 0, Hi: 1}, o.Threshold)
+	rule, err := withThreshold(signal.Rule{
+		Name: "confidence", Score: signal.Confidence, Threshold: .5, Lo: 0, Hi: 1,
+	}, o.Threshold)
 	if err != nil {
 		return nil, err
 	}
@@ -58,18 +60,19 @@ func below(models int, rule signal.Rule) []signal.Rule {
 }
 
 // Frugal is a cascade at request level: the smallest model writes the whole answer, which is held back; if an external
-// router scores it below threshold, all of it is dropped and the next larger model answers. The largest model's answer is
-// streamed as it is written. Nothing of a rejected answer reaches the client, so the first token waits for a whole
+// router scores it below threshold, all of it is dropped and the next larger model answers. The largest model's answer
+// is streamed as it is written. Nothing of a rejected answer reaches the client, so the first token waits for a whole
 // accepted one.
 //
-// Source: FrugalGPT, arXiv 2305.05176. It learns a threshold for each task and model; the default .96 is the first stage
-// of its worked example. The score is read with the answer's last token.
+// Source: FrugalGPT, arXiv 2305.05176. It learns a threshold for each task and model; the default .96 is the first
+// stage of its worked example. The score is read with the answer's last token.
 func Frugal(threshold float64) Program {
 	return cascadeAnswers(func(r *Request, m step.ModelID, last Token) (bool, error) { return last.Score < threshold, nil })
 }
 
-// AutoMix is Frugal with self-verification: a model scores its own answer, in one more step, as the share of verification
-// samples that call it right (they share a prompt, and so a step). Default .5: the majority calls it wrong.
+// AutoMix is Frugal with self-verification: a model scores its own answer, in one more step, as the share of
+// verification samples that call it right (they share a prompt, and so a step). Default .5: the majority calls it
+// wrong.
 //
 // Source: AutoMix, arXiv 2310.12963, with its threshold router; the price of the few-shot verification prompt is not in
 // it.
@@ -129,8 +132,8 @@ func newAutoMix(o Options) (Router, error) {
 // Query sends a request to one model for good: the large one if the external router predicts, from the prompt, that it
 // beats the small one with at least probability threshold. Nothing is ever rolled back.
 //
-// Source: RouteLLM, arXiv 2406.18665; the default .1881 is its matrix-factorisation router's threshold that sends 20 % of
-// Chatbot Arena's prompts to the large model.
+// Source: RouteLLM, arXiv 2406.18665; the default .1881 is its matrix-factorisation router's threshold that sends 20 %
+// of Chatbot Arena's prompts to the large model.
 func Query(threshold float64) Program {
 	return func(r *Request) error {
 		m := r.Small()

@@ -5,12 +5,28 @@ import (
 	"github.com/trbench/trbench/models/signal"
 )
 
-// Deferral is the shape of CITER, R2R, Co-LLM and entropy-based switching: the small model leaves for the large one where
-// its rule fires and its draft is dropped; the large model writes one token, which is kept, and the request returns.
+// Deferral is the shape of CITER, R2R, Co-LLM and entropy-based switching: the small model leaves for the large one
+// where its rule fires and its draft is dropped; the large model writes one token, which is kept, and the request
+// returns.
 type Deferral struct {
 	CommitAll
 	rule  signal.Rule
 	large step.ModelID
+}
+
+// citerRule is CITER's: its router, trained by preferences, scores the small model's token. Default: the paper's .98.
+func citerRule() signal.Rule {
+	return signal.Rule{Name: "router score", Threshold: .98, Lo: 0, Hi: 1}
+}
+
+// coLLMRule is Co-LLM's: a learned probability that the token should be the large model's. Default: the paper's .15.
+func coLLMRule() signal.Rule {
+	return signal.Rule{Name: "deferral probability", Threshold: .15, Lo: 0, Hi: 1, Above: true}
+}
+
+// r2rRule is R2R's: its router predicts whether the token makes the two models' texts diverge. Default .5.
+func r2rRule() signal.Rule {
+	return signal.Rule{Name: "divergence probability", Threshold: .5, Lo: 0, Hi: 1, Above: true}
 }
 
 // entropyRule is entropy-based token switching: the small model's entropy, in nats, is high. Default: measured, the

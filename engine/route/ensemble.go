@@ -24,7 +24,8 @@ func newEnsemble(o Options) (Router, error) {
 	w := o.Weights
 	if w == nil {
 		if o.Models > len(defaultWeights) {
-			return nil, fmt.Errorf("weights: the published default has %d, the deployment %d models: set them", len(defaultWeights), o.Models)
+			return nil, fmt.Errorf("weights: the published default has %d, the deployment %d models: set them",
+				len(defaultWeights), o.Models)
 		}
 		w = defaultWeights[:o.Models]
 	}

@@ -42,7 +42,8 @@ func panicked() string {
 
 // lib says that a function belongs to this package's machinery or to the runtime, not to a program.
 func lib(function string) bool {
-	return strings.HasPrefix(function, "runtime.") || strings.HasSuffix(function, "/route.caller") || strings.HasSuffix(function, "/route.place")
+	return strings.HasPrefix(function, "runtime.") || strings.HasSuffix(function, "/route.caller") ||
+		strings.HasSuffix(function, "/route.place")
 }
 
 // place is file and line of the innermost function that matches.

@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/step"
@@ -15,8 +16,8 @@ import (
 // requests go on.
 //
 // A program is deterministic given what its steps report: no clock but Now, no randomness but Rand, no state that two
-// requests share. It must not hand its Request to another goroutine, and its loops must run steps: a loop that calls only
-// Done or its like fails after a while, but one that calls nothing at all cannot be stopped by anybody.
+// requests share. It must not hand its Request to another goroutine, and its loops must run steps: a loop that calls
+// only Done or its like fails after a while, but one that calls nothing at all cannot be stopped by anybody.
 //
 //	func(r *route.Request) error {
 //		for !r.Done() {
@@ -42,8 +43,8 @@ var (
 	ErrPastEnd = errors.New("step past the end of the request")
 	// ErrEarly is the kind of a program that returned before the request's last token.
 	ErrEarly = errors.New("returned before the end of the request")
-	// ErrStuck is the kind of a program that loops without running a step.
-	ErrStuck = errors.New("loops without running a step")
+	// ErrStuck is the kind of a program that loops without running a step, or whose steps come to nothing.
+	ErrStuck = errors.New("makes no progress")
 	// ErrMisuse is the kind of a call that makes no sense where it stands.
 	ErrMisuse = errors.New("misuse")
 	// ErrLetGo is what a step returns once its request has been cancelled or the run is over: the program must return.
@@ -78,8 +79,9 @@ type Verdict struct {
 // Request is one request as its program sees it. Its methods may be called by the program alone, while it runs.
 //
 // A token is in one of three states. It is new when the step that sampled it returns; Drop takes it back. The next step
-// (or the program's return) commits what is new, for good: it is streamed to the client. Unless it is held: a held token,
-// one that Draft sampled or that Hold keeps, stays uncommitted through the next step, to be verified or dropped later.
+// (or the program's return) commits what is new, for good: it is streamed to the client. Unless it is held: a held
+// token, one that Draft sampled or that Hold keeps, stays uncommitted through the next step, to be verified or dropped
+// later.
 //
 // Invariant: prompt <= committed <= n.
 type Request struct {
@@ -99,6 +101,8 @@ type Request struct {
 	idle      int32  // calls since the step
 	stopAt    int32  // n after a held token that ends the request; 0 is none
 	draws     uint32 // since the step
+	seen      int32  // committed tokens when the program last asked for a step
+	stalled   int32  // steps since that changed
 	op        op
 	model     step.ModelID // of the step that is wanted
 	at        step.ModelID // of the step before
@@ -142,15 +146,16 @@ func (r *Request) DecodeWhile(m step.ModelID, stay func(Token) bool) (Token, err
 	return r.verdict.Token, err
 }
 
-// Draft is Decode and Hold: the token stays uncommitted until it is verified, committed or dropped.
+// Draft is Decode and Hold: the token stays uncommitted until it is verified, committed or dropped. Drafts beyond the
+// request's end are steps past it: a verification yields a token of its own, so Left() - 1 of them are of use.
 func (r *Request) Draft(m step.ModelID) (Token, error) {
 	err := r.step(draft, m)
 	r.hold = err == nil
 	return r.verdict.Token, err
 }
 
-// Extend runs one step on model m over the tokens that it hasn't seen, and returns what it says of the next token, which
-// is dropped at once: the price of an opinion. Held tokens stay held.
+// Extend runs one step on model m over the tokens that it hasn't seen, and returns what it says of the next token,
+// which is dropped at once: the price of an opinion. Held tokens stay held.
 func (r *Request) Extend(m step.ModelID) (Token, error) {
 	hold := r.hold
 	err := r.step(extend, m)
@@ -163,8 +168,8 @@ func (r *Request) Extend(m step.ModelID) (Token, error) {
 }
 
 // Verify runs one step on model m that scores all held tokens in one pass and samples one more. Of the drafts it keeps
-// Accepted, those that the rule min(1, p/q) accepts (see Accept for another rule); the sampled token follows them and is
-// m's own: the correction of the first rejected draft, or a bonus. Without held tokens it is Decode.
+// Accepted, those that the rule min(1, p/q) accepts (see Accept for another rule); the sampled token follows them and
+// is m's own: the correction of the first rejected draft, or a bonus. Without held tokens it is Decode.
 func (r *Request) Verify(m step.ModelID) (Verdict, error) {
 	if m == r.at && r.n > r.committed && r.hold {
 		return Verdict{}, r.fail(fmt.Errorf("%w: model %d can't verify its own drafts", ErrMisuse, m))
@@ -252,8 +257,8 @@ func (r *Request) ID() step.RequestID { return r.id }
 // Query is what the external router says of the prompt.
 func (r *Request) Query() float64 { return r.query }
 
-// Top are the likeliest next tokens of the step that has just returned, likeliest first: as many as the options ask for.
-// It is valid until the next step.
+// Top are the likeliest next tokens of the step that has just returned, likeliest first: as many as the options ask
+// for. It is valid until the next step.
 func (r *Request) Top() []step.Candidate { return r.top }
 
 // Now is when the step that has just returned ended; before the first one, when the request arrived.
@@ -262,8 +267,8 @@ func (r *Request) Now() clock.Instant {
 	return r.now
 }
 
-// Rand is a uniform draw in [0, 1). It depends on the seed, the request, its number of tokens and the calls of Rand since
-// the step, and on nothing else.
+// Rand is a uniform draw in [0, 1). It depends on the seed, the request, its number of tokens and the calls of Rand
+// since the step, and on nothing else.
 func (r *Request) Rand() float64 {
 	r.tick()
 	r.draws++
@@ -277,7 +282,7 @@ const maxIdle = 1 << 20
 // tick counts a call that runs no step.
 func (r *Request) tick() {
 	if r.idle++; r.idle > maxIdle {
-		r.quit(fmt.Errorf("%w: %d calls since the last one", ErrStuck, maxIdle))
+		r.quit(fmt.Errorf("%w: %d calls since the last step", ErrStuck, maxIdle))
 	}
 }
 
@@ -287,7 +292,12 @@ func (r *Request) step(o op, m step.ModelID) error {
 		return r.refuse()
 	}
 	if int(m) >= r.runner.spec.Models {
-		return r.fail(fmt.Errorf("%w %d: the deployment has %d, 0 to %d", ErrUnknownModel, m, r.runner.spec.Models, r.runner.spec.Models-1))
+		return r.fail(fmt.Errorf("%w %d: the deployment has %d, 0 to %d", ErrUnknownModel, m, r.Models(), r.Models()-1))
+	}
+	if r.committed != r.seen {
+		r.seen, r.stalled = r.committed, 0
+	} else if r.stalled++; r.stalled > r.patience() {
+		return r.fail(fmt.Errorf("%w: %d steps and no token committed", ErrStuck, r.stalled-1))
 	}
 	if (r.n >= r.end || r.stopped()) && r.over(o) {
 		return r.fail(fmt.Errorf("%w: it has its %d tokens", ErrPastEnd, r.n-r.prompt))
@@ -304,6 +314,13 @@ func (r *Request) step(o op, m step.ModelID) error {
 	r.inside = true
 	r.idle, r.draws, r.drop, r.hold = 0, 0, 0, false
 	return nil
+}
+
+// patience is how many steps may commit nothing: enough for every model to write and verify the whole answer several
+// times over.
+func (r *Request) patience() int32 {
+	const floor, times = 1000, 4
+	return int32(min(int64(floor)+times*int64(r.runner.spec.Models)*int64(r.end-r.prompt), math.MaxInt32-1))
 }
 
 // call is the name of the call that asks for a step.

@@ -4,7 +4,8 @@ import (
 	"github.com/trbench/trbench/models/signal"
 )
 
-// ReasoningStep is where a reasoning step ends: at token Delimiter, if it isn't 0, and after Tokens tokens at the latest.
+// ReasoningStep is where a reasoning step ends: at token Delimiter, if it isn't 0, and after Tokens tokens at the
+// latest.
 type ReasoningStep struct {
 	Tokens    int
 	Delimiter int32
@@ -17,10 +18,10 @@ func (s ReasoningStep) goesOn(from int) func(Token) bool {
 	}
 }
 
-// SpecReason is speculation by reasoning steps: the small model drafts a step; the large one reads it in one pass and says
-// how useful it is, on a scale of 0 to 9. A step that scores below threshold is dropped whole, and the large model writes it
-// itself; otherwise it is kept. The token that carries the score is dropped in either case. A step reaches the client when it
-// is kept, or as the large model writes it.
+// SpecReason is speculation by reasoning steps: the small model drafts a step; the large one reads it in one pass and
+// says how useful it is, on a scale of 0 to 9. A step that scores below threshold is dropped whole, and the large model
+// writes it itself; otherwise it is kept. The token that carries the score is dropped in either case. A step reaches
+// the client when it is kept, or as the large model writes it.
 //
 // Source: arXiv 2504.07891; threshold 7: its published code. Steps of 32 tokens where no delimiter is given: ours. The
 // price of the scoring prompt is not in it.
@@ -57,12 +58,13 @@ func SpecReason(threshold float64, s ReasoningStep) Program {
 	}
 }
 
-// GlimpRouter routes by a glimpse: the small model writes the first token of each reasoning step; if its entropy, in nats,
-// is above threshold, the token is dropped and the large model writes the whole step, otherwise the small one goes on.
-// Nothing else is rolled back.
+// GlimpRouter routes by a glimpse: the small model writes the first token of each reasoning step; if its entropy, in
+// nats, is above threshold, the token is dropped and the large model writes the whole step, otherwise the small one
+// goes on. Nothing else is rolled back.
 //
-// Source: arXiv 2601.05110, which sets the threshold for each model and data set; the default is measured: it sends 20 %
-// of a recorded pair's tokens (GSM8K answers, a vocabulary of 1024). Steps of 32 tokens where no delimiter is given: ours.
+// Source: arXiv 2601.05110, which sets the threshold for each model and data set; the default is measured: it sends 20
+// % of a recorded pair's tokens (GSM8K answers, a vocabulary of 1024). Steps of 32 tokens where no delimiter is given:
+// ours.
 func GlimpRouter(threshold float64, s ReasoningStep) Program {
 	return func(r *Request) error {
 		for !r.Done() {

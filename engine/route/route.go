@@ -4,8 +4,8 @@
 // An algorithm has one of two forms. A Router is the batch form, vectorised over the rows of a step: what the scheduler
 // calls. A Program is straight-line code for one request; a Runner makes a Router of it by running it as a coroutine.
 //
-// Read route.go (the primitive), program.go (what a program can do), runner.go (how one is run), then algorithms.go (the
-// published algorithms; each has a file of its own).
+// Read route.go (the primitive), program.go (what a program can do), runner.go (how one is run), then algorithms.go
+// (the published algorithms; each has a file of its own).
 package route
 
 import (

@@ -9,15 +9,15 @@ import (
 )
 
 // SpecCascade is a speculative cascade: the small model drafts k tokens, and the large one verifies them against the
-// distribution that a token-level cascade of both would sample from. Where the cascade would not defer, that is the small
-// model's own, and the draft is kept; where it would, it is the large model's, and the draft is kept with probability
-// min(1, p/q). The first draft that isn't kept and all after it are dropped, and the pass writes one token itself, as in
-// speculative decoding.
+// distribution that a token-level cascade of both would sample from. Where the cascade would not defer, that is the
+// small model's own, and the draft is kept; where it would, it is the large model's, and the draft is kept with
+// probability min(1, p/q). The first draft that isn't kept and all after it are dropped, and the pass writes one token
+// itself, as in speculative decoding.
 //
-// Deferral rules, with q the small and p the large model's distribution (arXiv 2405.19261, section 4): chow: max q < 1 -
-// alpha, which needs the small model alone; diff: max p - max q > alpha; opt: max p - max q > alpha D_TV(p, q), the plug-in
-// of the optimal rule. threshold is 1 - alpha for chow and alpha for the others. Defaults (the paper sweeps them): chow .5,
-// diff .1, opt .5; k = 4.
+// Deferral rules, with q the small and p the large model's distribution (arXiv 2405.19261, section 4): chow: max q < 1
+// - alpha, which needs the small model alone; diff: max p - max q > alpha; opt: max p - max q > alpha D_TV(p, q), the
+// plug-in of the optimal rule. threshold is 1 - alpha for chow and alpha for the others. Defaults (the paper sweeps
+// them): chow .5, diff .1, opt .5; k = 4.
 func SpecCascade(rule signal.Rule, k int) Program {
 	return func(r *Request) error {
 		var sure [MaxDraft]bool // the small model was, of each draft

@@ -15,13 +15,14 @@ type SpecDec struct {
 
 // SpecDecode is speculative decoding: the small model drafts up to k tokens, the large one scores them in one pass and
 // keeps each with probability min(1, p/q) until the first rejection; a rejected token is drawn again from the residual
-// max(0, p - q), and after k accepted ones the pass gives one more. Rejected drafts are dropped; nothing is committed, and
-// nothing streamed, before it is verified. The output has the large model's distribution exactly; with Greedy it is the
-// large model's greedy output.
+// max(0, p - q), and after k accepted ones the pass gives one more. Rejected drafts are dropped; nothing is committed,
+// and nothing streamed, before it is verified. The output has the large model's distribution exactly; with Greedy it is
+// the large model's greedy output.
 //
-// With acceptance a and a draft's cost c (of a large step) a pass yields (1 - a^(k+1)) / (1 - a) tokens and the speed-up is
-// that over k c + 1 (arXiv 2211.17192, equations 1 and theorem 3.8). Default k = 4: arXiv 2302.01318. Adaptive k: +2 after
-// a pass that kept all drafts, -1 otherwise, at least 1 (the heuristic of Hugging Face's assisted generation).
+// With acceptance a and a draft's cost c (of a large step) a pass yields (1 - a^(k+1)) / (1 - a) tokens and the
+// speed-up is that over k c + 1 (arXiv 2211.17192, equations 1 and theorem 3.8). Default k = 4: arXiv 2302.01318.
+// Adaptive k: +2 after a pass that kept all drafts, -1 otherwise, at least 1 (the heuristic of Hugging Face's assisted
+// generation).
 func SpecDecode(s SpecDec) Program {
 	return func(r *Request) error {
 		k := s.Draft

@@ -65,9 +65,11 @@ func (a *acceptor) alpha(j int32, out int32) float64 {
 	return x
 }
 
-// fates writes the fate of the drafts that batch b scores: how many each row keeps into accept, and, where scores is not
-// nil, a score each. alpha is the probability that row i keeps draft j at pos of the sequence.
-func fates(b *step.Batch, seed uint64, accept []int32, scores []step.DraftScore, alpha func(i int, j, pos int32) float64) {
+// fates writes the fate of the drafts that batch b scores: how many each row keeps into accept, and, where scores is
+// not nil, a score each. alpha is the probability that row i keeps draft j at pos of the sequence.
+func fates(
+	b *step.Batch, seed uint64, accept []int32, scores []step.DraftScore, alpha func(i int, j, pos int32) float64,
+) {
 	at := 0
 	for i, k := range b.Verify {
 		if k == 0 {

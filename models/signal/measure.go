@@ -50,9 +50,10 @@ func Sample(p []float64, u float64) int32 {
 	return int32(last) // rounding
 }
 
-// ScoreDraft applies the rule of speculative sampling to a token drafted from q, with p the verifying model's distribution
-// at its position: it is kept if the uniform draw u is below p/q; otherwise Instead is drawn by v from the residual max(0,
-// p - q), renormalised. What is written this way has the distribution p (arXiv 2211.17192, appendix A.1).
+// ScoreDraft applies the rule of speculative sampling to a token drafted from q, with p the verifying model's
+// distribution at its position: it is kept if the uniform draw u is below p/q; otherwise Instead is drawn by v from the
+// residual max(0, p - q), renormalised. What is written this way has the distribution p (arXiv 2211.17192, appendix
+// A.1).
 func ScoreDraft(p, q []float64, token int32, u, v float64) step.DraftScore {
 	s := step.DraftScore{Ratio: 1, Instead: -1}
 	var common, maxP, maxQ float64

@@ -10,8 +10,8 @@ type Phase struct {
 }
 
 // RecordedPhases are the windows of a recorded R2R trace (2,571 tokens of one AIME problem, R2R project page), 256
-// tokens each, relative to its mean rate .0253: the large model writes most at the beginning. measured: 8.59, 2.34, 1.95,
-// .39, 1.95, 3.52, 3.52, 1.56, 1.17, .39 % of each window's tokens.
+// tokens each, relative to its mean rate .0253: the large model writes most at the beginning. measured: 8.59, 2.34,
+// 1.95, .39, 1.95, 3.52, 3.52, 1.56, 1.17, .39 % of each window's tokens.
 func RecordedPhases() []Phase {
 	const mean = 2.5282
 	var p []Phase

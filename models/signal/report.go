@@ -5,8 +5,8 @@ import (
 )
 
 // Report implements Reporter. A score that the model's rule is on is drawn so that the rule fires at its rate. The
-// others come from the same draw and have the distribution that a recorded pair has, so that all scores of a token agree
-// on how sure the model is.
+// others come from the same draw and have the distribution that a recorded pair has, so that all scores of a token
+// agree on how sure the model is.
 func (d *drawn) Report(b *step.Batch, res *step.Result) {
 	m := &d.models[b.Model]
 	for i, id := range b.ID {

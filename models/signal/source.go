@@ -219,9 +219,9 @@ func (d *drawn) draw(m *model, h step.Handle, id step.RequestID, pos int32, at s
 }
 
 // chain is how far one sequence's chain has been drawn. A bursty signal fires in runs: whether the rule fires at one
-// position is a two-state Markov chain over the positions of a sequence, with the rate as its stationary probability and
-// Correlation as its second eigenvalue: P(1->1) = r + c (1 - r), P(0->1) = r (1 - c). The chain belongs to the sequence:
-// it does not depend on which system or model asks.
+// position is a two-state Markov chain over the positions of a sequence, with the rate as its stationary probability
+// and Correlation as its second eigenvalue: P(1->1) = r + c (1 - r), P(0->1) = r (1 - c). The chain belongs to the
+// sequence: it does not depend on which system or model asks.
 type chain struct {
 	id    step.RequestID
 	model step.ModelID

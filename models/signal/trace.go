@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Trace is what a pair of models said, token by token, of texts that both were shown: the recorded counterpart of random
-// draws. The small model is s in the columns' names, the large one l.
+// Trace is what a pair of models said, token by token, of texts that both were shown: the recorded counterpart of
+// random draws. The small model is s in the columns' names, the large one l.
 type Trace struct {
 	name     string
 	problems []problem
@@ -92,7 +92,8 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 		case line.err != nil:
 			return nil, fmt.Errorf("%s: line %d: %w", name, row, line.err)
 		case id != last && p < 1:
-			return nil, fmt.Errorf("%s: line %d: pos: found %d at the beginning of problem %d, want a prompt of at least 1", name, row, p, id)
+			return nil, fmt.Errorf("%s: line %d: pos: found %d at the beginning of problem %d, want a prompt of at least 1",
+				name, row, p, id)
 		case id == last && p != pos+1:
 			return nil, fmt.Errorf("%s: line %d: pos: found %d after %d, want %d", name, row, p, pos, pos+1)
 		case id != last:

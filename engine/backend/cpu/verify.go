@@ -27,7 +27,8 @@ func (m *Model) verify(i int, s *scratch) {
 			case m.stops(&r.sampling, token):
 				// What the drafter wrote after an end is no part of the output: the end is the last token, and is this
 				// model's own.
-				score.Instead = token
+				// For a router with a rule of its own, the draft is one that no rule keeps.
+				score = step.DraftScore{Instead: token, Loss: math.Inf(1), Variation: 1}
 				accept, instead, end = j, token, true
 			}
 		}

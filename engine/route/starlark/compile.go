@@ -16,8 +16,8 @@ import (
 	"github.com/trbench/trbench/models/signal"
 )
 
-// Listing is what a program compiles to, as seen on given signals: the places where it waits for a step, the paper's three
-// functions as tables, and the matrices of its hops.
+// Listing is what a program compiles to, as seen on given signals: the places where it waits for a step, the paper's
+// three functions as tables, and the matrices of its hops.
 type Listing struct {
 	Name   string
 	Rules  []signal.Rule // by model
@@ -61,7 +61,9 @@ func Compile(name string, r route.Router, models int, s signal.Source, run dispa
 	return l.observe(route.Observed(r, func(p route.Suspension) { counts[p]++ }), s, models, run, counts)
 }
 
-func (l *Listing) observe(r route.Router, s signal.Source, models int, run dispatch.Run, counts map[route.Suspension]int64) (*Listing, error) {
+func (l *Listing) observe(
+	r route.Router, s signal.Source, models int, run dispatch.Run, counts map[route.Suspension]int64,
+) (*Listing, error) {
 	o, err := dispatch.Observe(r, s, models, run)
 	if err != nil {
 		return nil, err
@@ -139,7 +141,8 @@ func (l *Listing) functions(b *strings.Builder, m int, p [][]float64) {
 	}
 	for i := range l.To {
 		if n := l.To[i][m]; n > 0 && i != m {
-			fmt.Fprintf(b, "  receive  from model %d: %.4f drafts to verify, the rest committed\n", i, float64(l.Verified[i][m])/float64(n))
+			fmt.Fprintf(b, "  receive  from model %d: %.4f drafts to verify, the rest committed\n", i,
+				float64(l.Verified[i][m])/float64(n))
 		}
 	}
 }

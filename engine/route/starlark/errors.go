@@ -87,7 +87,7 @@ func (v *request) failure(err error) *route.Failure {
 	}
 	f := &route.Failure{Program: v.file.name, Place: v.file.place(e.CallStack), Err: cause(e)}
 	if v.stuck {
-		f.Err = fmt.Errorf("%w: %d operations since the last one", route.ErrStuck, v.file.opt.Operations)
+		f.Err = fmt.Errorf("%w: %d operations since the last step", route.ErrStuck, v.file.opt.Operations)
 	}
 	return f
 }

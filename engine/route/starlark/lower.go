@@ -22,13 +22,13 @@ var ErrNotFinite = errors.New("not a finite program")
 const maxStates = 64
 
 // Lower makes a batch router of a program whose state between steps is finite, one that decides by nothing but whether
-// the rules of its models fire: a table, found by running the program through every state that it can be in. It gives the
-// same event log as the program and needs no coroutine. An error of kind ErrNotFinite says what stands in the way.
+// the rules of its models fire: a table, found by running the program through every state that it can be in. It gives
+// the same event log as the program and needs no coroutine. An error of kind ErrNotFinite says what stands in the way.
 //
 // A program qualifies if it calls nothing but decode, decode_while with a rule, drop and done, calls the first two as
-// whole statements or as the right side of an assignment, reads tokens only by fires of their model's rule and before the
-// next step, has no for loop, keeps only numbers, strings, rules and tuples of them between steps, and does at the last
-// token what it does at any other.
+// whole statements or as the right side of an assignment, reads tokens only by fires of their model's rule and before
+// the next step, has no for loop, keeps only numbers, strings, rules and tuples of them between steps, and does at the
+// last token what it does at any other.
 func (f *File) Lower() (*Table, error) {
 	if err := f.finite(); err != nil {
 		return nil, f.notFinite(err)
@@ -70,14 +70,14 @@ func (f *File) finite() error {
 				whole[n.RHS] = true
 			}
 		case *syntax.ForStmt:
-			fault = errors.Join(fault, &Error{position(n.For), errors.New("a for loop keeps its place to itself")})
+			fault = &Error{position(n.For), errors.New("a for loop keeps its place to itself")}
 		case *syntax.CallExpr:
 			d, ok := n.Fn.(*syntax.DotExpr)
 			if !ok || d.Name.Name != "decode" && d.Name.Name != "decode_while" {
 				return true
 			}
 			if start, _ := n.Span(); !inside(def, start) || !whole[n] {
-				fault = errors.Join(fault, &Error{position(start), fmt.Errorf("%s is part of an expression, or of another function", d.Name.Name)})
+				fault = &Error{position(start), fmt.Errorf("%s is part of an expression, or of another function", d.Name.Name)}
 			}
 		}
 		return fault == nil
@@ -220,6 +220,30 @@ func (x *explorer) explore() error {
 			if len(x.states) > maxStates {
 				return fmt.Errorf("more than %d states", maxStates)
 			}
+		}
+	}
+	return x.progresses()
+}
+
+// progresses checks that no cycle of steps drops all of its tokens: a table would go round it for ever, where a request
+// of the program fails.
+func (x *explorer) progresses() error {
+	const fresh, open, done = 0, 1, 2
+	mark := make([]int, len(x.states))
+	var visit func(i int) bool
+	visit = func(i int) bool {
+		mark[i] = open
+		for _, e := range x.states[i].next {
+			if e.drop > 0 && (mark[e.to] == open || mark[e.to] == fresh && !visit(e.to)) {
+				return false
+			}
+		}
+		mark[i] = done
+		return true
+	}
+	for i := range x.states {
+		if mark[i] == fresh && !visit(i) {
+			return &Error{x.states[i].place, errors.New("may go on dropping what it decodes")}
 		}
 	}
 	return nil

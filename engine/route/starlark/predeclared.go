@@ -40,14 +40,15 @@ var scores = map[string]struct {
 func newRule(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var score, name string
 	var above, below, lo, hi optional
-	err := star.UnpackArgs(b.Name(), args, kwargs, "score", &score, "above?", &above, "below?", &below, "lo?", &lo, "hi?", &hi, "name?", &name)
+	err := star.UnpackArgs(b.Name(), args, kwargs,
+		"score", &score, "above?", &above, "below?", &below, "lo?", &lo, "hi?", &hi, "name?", &name)
 	if err != nil {
 		return nil, err
 	}
 	s, ok := scores[score]
 	if !ok {
-		return nil, fmt.Errorf("rule: no score %q: want score, entropy, normalised, confidence, margin, draft_gain, draft_gain_ratio, "+
-			"draft_loss or query", score)
+		return nil, fmt.Errorf("rule: no score %q: want score, entropy, normalised, confidence, margin, draft_gain, "+
+			"draft_gain_ratio, draft_loss or query", score)
 	}
 	if above.set == below.set {
 		return nil, fmt.Errorf("rule: want one of above and below")
@@ -121,7 +122,10 @@ func (r *ruleValue) Attr(name string) (star.Value, error) {
 // AttrNames implements star.HasAttrs.
 func (r *ruleValue) AttrNames() []string { return []string{"fires", "threshold"} }
 
-var firesMethod = star.NewBuiltin("fires", func(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
+var firesMethod = star.NewBuiltin("fires", fires)
+
+// fires is rule.fires(x): whether the program acts on a token, a draft or a number.
+func fires(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	r := b.Receiver().(*ruleValue)
 	if len(args) != 1 || len(kwargs) > 0 {
 		return nil, fmt.Errorf("fires: want one argument, a token, a draft or a number")
@@ -139,7 +143,7 @@ var firesMethod = star.NewBuiltin("fires", func(_ *star.Thread, b *star.Builtin,
 		return nil, fmt.Errorf("fires: got %s, want a token, a draft or a number", args[0].Type())
 	}
 	return star.Bool(r.rule.Fires(x)), nil
-})
+}
 
 // draftFires applies a rule to a draft.
 func draftFires(r signal.Rule, d *step.DraftScore) bool {

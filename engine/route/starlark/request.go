@@ -213,8 +213,8 @@ func (v *request) decode(args star.Tuple) (star.Value, error) {
 	return v.token(t), nil
 }
 
-// decodeWhile is decode_while(model, stay): stay is a function of the token, or a rule, and then the program stays while
-// it does not fire.
+// decodeWhile is decode_while(model, stay): stay is a function of the token, or a rule, and then the program stays
+// while it does not fire.
 func (v *request) decodeWhile(args star.Tuple) (star.Value, error) {
 	m, err := model(args)
 	if err != nil {

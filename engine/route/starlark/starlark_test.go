@@ -176,22 +176,24 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A program that misbehaves fails its own request, with file, line and column; the others finish; nothing is left behind.
+// A program that misbehaves fails its own request, with file, line and column; the others finish; nothing is left
+// behind.
 func TestFailures(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for want, body := range map[string]string{
-		"mine.star:5:9: loops without running a step: 20000 operations since the last one": "while True:\n            pass",
-		"mine.star:4:17: unknown model 7: the deployment has 2, 0 to 1":                    "r.decode(7)",
-		"mine.star:4:17: unknown model 700":                                                "r.decode(700)",
-		"mine.star:4:15: misuse: Drop(5) of 0 uncommitted tokens":                          "r.drop(5)",
-		"mine.star:4:17: misuse: Accept(1) after a step that verified 0 drafts":            "r.accept(1)",
-		"mine.star:4:10: request has no .decod field or method (did you mean .decode?)":    "r.decod(0)",
-		"mine.star:4:11: unknown binary op: int + string":                                  "x = 1 + 'a'",
-		"mine.star:4:18: cannot append to frozen list":                                     "shared.append(1)",
-		"returned before the end of the request: 0 of 9 tokens":                            "return",
-		"mine.star:4:23: got string, want a function or a rule":                            "r.decode_while(0, 'x')",
-		"mine.star:2:12: floored division by zero":                                         "r.decode_while(0, bad)",
-		"mine.star:4:13: fail: enough":                                                     "fail('enough')",
+		"mine.star:5:9: makes no progress: 20000 operations since the last step":        "while True:\n            pass",
+		"mine.star:6:21: makes no progress: 1072 steps and no token committed":          "while True:\n            r.decode(0)\n            r.drop()",
+		"mine.star:4:17: unknown model 7: the deployment has 2, 0 to 1":                 "r.decode(7)",
+		"mine.star:4:17: unknown model 700":                                             "r.decode(700)",
+		"mine.star:4:15: misuse: Drop(5) of 0 uncommitted tokens":                       "r.drop(5)",
+		"mine.star:4:17: misuse: Accept(1) after a step that verified 0 drafts":         "r.accept(1)",
+		"mine.star:4:10: request has no .decod field or method (did you mean .decode?)": "r.decod(0)",
+		"mine.star:4:11: unknown binary op: int + string":                               "x = 1 + 'a'",
+		"mine.star:4:18: cannot append to frozen list":                                  "shared.append(1)",
+		"returned before the end of the request: 0 of 9 tokens":                         "return",
+		"mine.star:4:23: got string, want a function or a rule":                         "r.decode_while(0, 'x')",
+		"mine.star:2:12: floored division by zero":                                      "r.decode_while(0, bad)",
+		"mine.star:4:13: fail: enough":                                                  "fail('enough')",
 	} {
 		src := "shared = []\ndef bad(t): return 1 // 0\ndef program(r):\n    if r.id % 4 == 1:\n        " + body + "\n    while not r.done():\n        r.decode(0)\n"
 		src = strings.Replace(src, "    if r.id % 4 == 1:\n        ", "    if r.id % 4 == 1: ", 1)
@@ -275,6 +277,7 @@ func TestNotFinite(t *testing.T) {
 		"more than 64 states":        "n = 0\n    while not r.done():\n        r.decode(0)\n        n += 1",
 		"reads id of the request":    "while not r.done():\n        r.decode(r.id % 2)",
 		"step past the end":          "while not r.done():\n        r.decode(0)\n        r.decode(1)",
+		"may go on dropping":         "while not r.done():\n        t = r.decode(0)\n        if rules.fires(t): r.drop()",
 		"returned before the end":    "r.decode(0)",
 	} {
 		f := parse(t, "mine.star", "rules = rule('score', above = 0.5)\ndef program(r):\n    "+body+"\n", 2)
@@ -338,7 +341,7 @@ func TestCompile(t *testing.T) {
 	if l, err = starlark.Compile("specdec", g, 2, drawn(t, g, 2, 0), dispatch.Run{Requests: 20, Prompt: 10, Output: 2000}); err != nil {
 		t.Fatal(err)
 	}
-	if p := l.P(); math.Abs(p[0][0]-.5) > .01 || p[1][0] < .999 || len(l.Points) != 2 || !strings.HasPrefix(l.Points[0].Place, "specdec.go:") || l.Verified[0][1] != 2*l.To[0][1] {
+	if p := l.P(); math.Abs(p[0][0]-.5) > .01 || p[1][0] < .999 || len(l.Points) != 2 || !strings.HasPrefix(l.Points[0].Place, "specdec.go:") || math.Abs(float64(l.Verified[0][1])/float64(l.To[0][1])-2) > .01 {
 		t.Errorf("P %v, points %+v", p, l.Points)
 	}
 }

@@ -134,7 +134,8 @@ func (t *Table) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *route
 // Send implements route.Router.
 func (t *Table) Send(_ *step.Batch, row int, _ step.ModelID) int32 { return t.drop[row] }
 
-// Exact says whether the program's hops form a Markov chain over the models under iid signals: each model has one state.
+// Exact says whether the program's hops form a Markov chain over the models under iid signals: each model has one
+// state.
 func (t *Table) Exact() bool {
 	seen := map[step.ModelID]bool{}
 	for _, s := range t.states {

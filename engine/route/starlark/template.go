@@ -89,7 +89,8 @@ func (f *File) Check() error {
 			return &Error{f.assigned("rules"), err}
 		}
 		for _, output := range []int32{1, 2, 60} {
-			o, err := dispatch.Observe(route.NewRunner(f.Spec()), s, f.opt.Models, dispatch.Run{Requests: 5, Prompt: 20, Output: output})
+			run := dispatch.Run{Requests: 5, Prompt: 20, Output: output}
+			o, err := dispatch.Observe(route.NewRunner(f.Spec()), s, f.opt.Models, run)
 			if err != nil {
 				return err
 			}
