@@ -53,7 +53,7 @@ func BenchmarkRouted(b *testing.B) {
 				c := &Config{Models: []Model{
 					{Name: "qwen3-0.6b", Latency: profile(b, "h100", "qwen3-0.6b", 1)},
 					{Name: "qwen3-32b", Latency: profile(b, "h100", "qwen3-32b", 1)},
-				}, Requests: equal(256, 100, 2048), Clients: n}
+				}, Requests: equal(1024, 100, 2048), Clients: n}
 				routed(b, c, "r2r", 1, 0, .1)
 				threshold(c, 1, min(n, 5))
 				tokens += mustRun(b, c).Tokens
@@ -89,7 +89,7 @@ func BenchmarkProgram(b *testing.B) {
 				c := &Config{Models: []Model{
 					{Name: "qwen3-0.6b", Latency: profile(b, "h100", "qwen3-0.6b", 1)},
 					{Name: "qwen3-32b", Latency: profile(b, "h100", "qwen3-32b", 1)},
-				}, Requests: equal(256, 100, 2048), Clients: n}
+				}, Requests: equal(1024, 100, 2048), Clients: n}
 				routed(b, c, "r2r", 1, 0, .1)
 				threshold(c, 1, 5)
 				rule := c.Router.(route.Ruled).Rule(0)

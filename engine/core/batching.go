@@ -64,39 +64,62 @@ func (s *Subserver) since(h step.Handle) clock.Instant {
 type former struct {
 	shape  step.Shape
 	budget int32
+	rows   int
 }
 
 // form fills s.batch: the first rows of run in order, then, if all of them fit and nobody was preempted, requests from
 // the queue. A step that preempts admits nothing.
 func (s *Subserver) form(rows int, admit bool) {
-	b := &s.batch
-	b.Handle, b.ID, b.Pos, b.Feed = b.Handle[:0], b.ID[:0], b.Pos[:0], b.Feed[:0]
-	b.Sample, b.Since, b.Verify = b.Sample[:0], b.Since[:0], b.Verify[:0]
+	most := min(s.cfg.Policy.MaxBatch, rows+s.wait.len())
+	if cap(s.batch.Handle) < most {
+		s.grow(max(most, 2*cap(s.batch.Handle)))
+	}
+	s.reslice(cap(s.batch.Handle))
 	f := former{budget: int32(s.cfg.Policy.TokenBudget)}
 	whole := len(s.run) == rows
 	preempted := s.stats.Preempted
 	blockTokens := s.cfg.BlockTokens
 
-	k := 0
-	for k < min(rows, len(s.run), s.cfg.Policy.MaxBatch) {
-		h := s.run[k]
+	for f.rows < min(rows, len(s.run), s.cfg.Policy.MaxBatch) {
+		h := s.run[f.rows]
 		q := &s.seqs[h]
-		feed := s.feed(q, f.budget, k == 0)
+		feed := s.feed(q, f.budget, f.rows == 0)
 		if feed <= 0 {
 			break
 		}
 		if end := q.kv + feed; end > q.blocks*blockTokens {
-			if !s.extend(k, q, s.pool.Blocks(end)-q.blocks) {
+			if !s.extend(f.rows, q, s.pool.Blocks(end)-q.blocks) {
 				break
 			}
 		}
 		s.row(&f, h, q, feed)
-		k++
 	}
-	if admit && whole && k == len(s.run) && s.stats.Preempted == preempted {
+	if admit && whole && f.rows == len(s.run) && s.stats.Preempted == preempted {
 		s.admit(&f)
 	}
-	b.Shape = f.shape
+	s.reslice(f.rows)
+	s.batch.Shape = f.shape
+}
+
+// grow gives the batch's columns room for n rows.
+func (s *Subserver) grow(n int) {
+	b := &s.batch
+	b.Handle, b.ID = make([]step.Handle, n), make([]step.RequestID, n)
+	b.Pos, b.Feed = make([]int32, n), make([]int32, n)
+	b.Sample, b.Since = make([]bool, n), make([]clock.Instant, n)
+	if s.scores {
+		b.Verify = make([]int32, n)
+	}
+}
+
+// reslice makes the batch's columns n rows long.
+func (s *Subserver) reslice(n int) {
+	b := &s.batch
+	b.Handle, b.ID, b.Pos, b.Feed = b.Handle[:n], b.ID[:n], b.Pos[:n], b.Feed[:n]
+	b.Sample, b.Since = b.Sample[:n], b.Since[:n]
+	if s.scores {
+		b.Verify = b.Verify[:n]
+	}
 }
 
 // feed is how many of q's unprocessed tokens fit the budget. Drafts are scored in one pass, together with the token
@@ -115,7 +138,7 @@ func (s *Subserver) feed(q *seq, budget int32, first bool) int32 {
 	return 0
 }
 
-// row appends one request to the batch and prices it into the shape.
+// row adds one request to the batch and prices it into the shape.
 func (s *Subserver) row(f *former, h step.Handle, q *seq, feed int32) {
 	b := &s.batch
 	pos := q.kv + feed
@@ -136,18 +159,20 @@ func (s *Subserver) row(f *former, h step.Handle, q *seq, feed int32) {
 		q.flags &^= peer
 	}
 	q.since = step.Fresh
-	b.Handle = append(b.Handle, h)
-	b.ID = append(b.ID, q.id)
-	b.Pos = append(b.Pos, pos)
-	b.Feed = append(b.Feed, feed)
-	b.Sample = append(b.Sample, pos == q.n)
-	b.Since = append(b.Since, since)
+	k := f.rows
+	f.rows++
+	b.Handle[k] = h
+	b.ID[k] = q.id
+	b.Pos[k] = pos
+	b.Feed[k] = feed
+	b.Sample[k] = pos == q.n
+	b.Since[k] = since
 	if s.scores {
 		drafted := int32(0)
 		if q.flags&verify != 0 && pos == q.n {
 			drafted = q.n - q.committed
 		}
-		b.Verify = append(b.Verify, drafted)
+		b.Verify[k] = drafted
 	}
 }
 
@@ -157,7 +182,7 @@ func (s *Subserver) admit(f *former) {
 	for s.wait.len() > 0 && len(s.run) < s.cfg.Policy.MaxBatch && f.budget > 0 {
 		h := s.wait.front()
 		q := &s.seqs[h]
-		feed := s.feed(q, f.budget, s.batch.Len() == 0)
+		feed := s.feed(q, f.budget, f.rows == 0)
 		if feed <= 0 || !s.claim(h, q, feed) {
 			return
 		}

@@ -89,14 +89,15 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 	stay := 0
 	commits := s.eff.Commit
 	s.eff.track(s.cfg.Track, rows)
-	for i, h := range b.Handle {
+	pos, sample := b.Pos[:rows], b.Sample[:rows]
+	for i, h := range b.Handle[:rows] {
 		q := &s.seqs[h]
-		q.kv = b.Pos[i]
+		q.kv = pos[i]
 		if q.flags&cancel != 0 {
 			s.finish(h, q, Done{Handle: h, Status: Cancelled})
 			continue
 		}
-		if !b.Sample[i] {
+		if !sample[i] {
 			s.run[stay] = h
 			stay++
 			continue
