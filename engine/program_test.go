@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -154,5 +153,5 @@ func settled(t *testing.T, before int) {
 		time.Sleep(time.Millisecond)
 	}
 	buf := make([]byte, 1<<16)
-	t.Error(fmt.Sprintf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)]))
+	t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
 }

@@ -89,9 +89,7 @@ func randomChain(rng *rand.Rand) (m markov.Model, n int, b []int) {
 // The simulator against the exact chain on 50 random systems: the error is at most 0.5 %, with the 95 % half-width of
 // the simulation at most 0.2 %.
 func TestExactChain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a hundred million simulated tokens")
-	}
+	long(t)
 	rng := rand.New(rand.NewPCG(2026, 12))
 	worst, widest, three := 0., 0., 0
 	for k := 0; k < 50; k++ {

@@ -108,6 +108,7 @@ func TestOneRequestAtATime(t *testing.T) {
 // Every N requests run in lockstep when both steps cost the same: T = N / (L (1 + p)) (paper, appendix D; reference's
 // closed form for L_0 = L_1, B = (1,1)). The tie rule is what makes it so.
 func TestEqualSteps(t *testing.T) {
+	long(t)
 	c := &Config{Models: constants(small, small), Requests: equal(40, 100, 20000), Clients: 4}
 	routed(t, c, "r2r", 1, 0, .35)
 	near(t, "N = 4, 6/6 ms", tokensPerSecond(mustRun(t, c)), 4/(.006*1.35), .005)
@@ -116,6 +117,7 @@ func TestEqualSteps(t *testing.T) {
 
 // Gather-all B = (1, N): T = (N/p) / (L0 E[max of N geometric(p)] + L1).
 func TestGatherAll(t *testing.T) {
+	long(t)
 	const p = .35
 	for _, n := range []int{2, 4, 8} {
 		c := &Config{Models: constants(small, large), Requests: equal(2*n, 100, 60000), Clients: n}
@@ -144,6 +146,7 @@ func TestStepSync(t *testing.T) {
 
 // The nine golden values of the paper's chain (tok/s to four decimals: ours), by simulation within 0.5 %.
 func TestGoldenChain(t *testing.T) {
+	long(t)
 	golden := map[int][]float64{
 		2: {98.9569, 110.3227},
 		3: {142.3388, 158.1171, 151.8913},
@@ -179,4 +182,12 @@ func poisson(n int, rate float64, seed uint64) []clock.Instant {
 		at[i] = now
 	}
 	return at
+}
+
+// long leaves a test out of -short: one that averages over many tokens, and shows nothing more under the race detector.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("averages over many tokens")
+	}
 }

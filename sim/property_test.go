@@ -208,6 +208,7 @@ func TestAnyWorkingPoint(t *testing.T) {
 
 // The realised switch rate is the requested one, iid or bursty, within 4 standard errors.
 func TestSwitchRate(t *testing.T) {
+	long(t)
 	for _, correlation := range []float64{0, .3} {
 		for _, p := range []float64{.02, .1, .35, .8} {
 			c := &Config{Models: constants(small, large), Requests: equal(200, 10, 1000), Clients: 50}

@@ -84,6 +84,7 @@ func TestLindley(t *testing.T) {
 
 // M/D/1: Wq = rho S / (2 (1 - rho)) (Pollaczek-Khinchine with E[S^2] = S^2).
 func TestMD1(t *testing.T) {
+	long(t)
 	const s = 2.0 // ms
 	for _, rho := range []float64{.3, .6, .8} {
 		n := 150000
@@ -100,6 +101,7 @@ func TestMD1(t *testing.T) {
 
 // Take-all batch service with tau(b) = alpha b + tau0 against the exact mean time in the system.
 func TestBulkService(t *testing.T) {
+	long(t)
 	const alpha, tau0 = .1438, 1.8874
 	for rho, want := range map[float64]float64{.3: 4.2248, .5: 5.9019, .7: 9.8176} {
 		n := 300000
@@ -116,6 +118,7 @@ func TestBulkService(t *testing.T) {
 
 // General bulk service [a, b] with deterministic tau(j) = .4 j + 55, b = 8, lambda = .1.
 func TestGeneralBulkService(t *testing.T) {
+	long(t)
 	for a, want := range map[int32]float64{1: 90.535, 3: 90.336, 5: 90.784, 8: 97.831} {
 		n := 200000
 		c := &Config{Requests: equal(n, 1, 1), Arrivals: poisson(n, 100, 29), Models: []Model{{

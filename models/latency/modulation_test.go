@@ -53,7 +53,7 @@ func TestModulatedRepeats(t *testing.T) {
 		}
 		return out
 	}
-	if run(1, 0) != run(1, 0) {
+	if first, second := run(1, 0), run(1, 0); first != second {
 		t.Error("the same seed gives other steps")
 	}
 	if run(1, 0) == run(1, 1) || run(1, 0) == run(2, 0) || run(1, 1) == run(2, 0) {

@@ -23,7 +23,8 @@ type Tuning struct {
 	Limits    []Limit
 	Axes      []TuningAxis
 	Groups    []TuningGroup
-	Repeats   int // most runs of a point, under seeds from Summary.Seed on
+	Repeats   int      // most runs of a point, under seeds from Summary.Seed on
+	Traces    []string // files of the recorded pairs that the points replay, each once; nil: none
 }
 
 // Limit is a bound that the best point keeps to.
@@ -79,10 +80,13 @@ type TuningPoint struct {
 const maxPanels = 6
 
 // TuningFigures lays out the figures of a sweep: the metric against the delay, where delays were compared; throughput
-// against tail latency, where there is a choice; a map, where two numbers were swept; and lines against one number. A
-// sweep of names alone has the figures of a run. The notes say what could not be shown; each figure says so too.
+// against tail latency, where there is a choice; output against agreement with the large model, where that is known; a
+// map, where two numbers were swept; and lines against one number. A sweep of names alone has the figures of a run. The
+// notes say what could not be shown; each figure says so too.
 func TuningFigures(t *Tuning) (figures []Figure, notes []string) {
-	for _, draw := range []func(*Tuning) (Figure, bool){delayFigure, paretoFigure, heatmapFigure, knobFigure} {
+	for _, draw := range []func(*Tuning) (Figure, bool){
+		delayFigure, paretoFigure, frontierFigure, heatmapFigure, knobFigure,
+	} {
 		f, ok := draw(t)
 		if !ok {
 			continue
@@ -93,7 +97,8 @@ func TuningFigures(t *Tuning) (figures []Figure, notes []string) {
 		figures = append(figures, f)
 	}
 	// Names, such as systems or algorithms, are compared as a run compares them.
-	if !slices.ContainsFunc(figures, func(f Figure) bool { return f.Name != paretoName }) && !t.doubled() {
+	of := func(f Figure) bool { return f.Name != paretoName && f.Name != frontierName }
+	if !slices.ContainsFunc(figures, of) && !t.doubled() {
 		more, moreNotes := Figures(Data{Summary: t.Summary})
 		figures, notes = append(figures, more...), append(notes, moreNotes...)
 	}
@@ -224,12 +229,17 @@ func few(panels []panelOf) (shown []panelOf, note string) {
 			out = append(out, p.title)
 		}
 	}
+	return shown, leftOutNote(out, len(panels))
+}
+
+// leftOutNote names the panels that a figure leaves out, of all.
+func leftOutNote(out []string, all int) string {
 	const named = 8
 	text := strings.Join(out[:min(len(out), named)], "; ")
 	if more := len(out) - named; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return shown, fmt.Sprintf("%d of %d panels are shown. Left out: %s.", len(shown), len(panels), text)
+	return fmt.Sprintf("%d of %d panels are shown. Left out: %s.", all-len(out), all, text)
 }
 
 // place lays panels out in rows and sizes the figure: up to three side by side. The y labels stand at the left edge,
@@ -491,6 +501,8 @@ func metricLabel(key string) string {
 		return "requests that meet the SLO, share"
 	case "large_fraction":
 		return "tokens from the large model, share"
+	case "agreement":
+		return "agreement with the large model, share"
 	case "hops_per_request":
 		return "hops a request"
 	case "duration_s":

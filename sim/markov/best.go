@@ -102,7 +102,7 @@ func (s *searcher) throughput(ctx context.Context, threshold []int) (float64, er
 		r, err = solve(ctx, s.Model, s.grid, s.n, threshold, false, o)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("N = %d, B = %v: %w", s.n, threshold, err)
+		return 0, fmt.Errorf("at N = %d, B = %v: %w", s.n, threshold, err)
 	}
 	return r.Throughput, nil
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/trbench/trbench/cmd/trbench/experiment"
 	"github.com/trbench/trbench/engine/route"
+	"github.com/trbench/trbench/internal/suggest"
 	"github.com/trbench/trbench/models"
 	"github.com/trbench/trbench/models/latency"
 	"github.com/trbench/trbench/workloads"
@@ -125,6 +127,7 @@ func (c *configFlags) config(base func(*experiment.Config) error) (*experiment.C
 		return nil, err
 	}
 	mark("environment")
+	warnUnknownEnv(os.Environ(), os.Stderr)
 	for _, k := range experiment.Keys() {
 		if v := c.values[k.Name]; v != nil && v.set {
 			if err := cfg.Set(k.Name, v.text); err != nil {
@@ -141,6 +144,28 @@ func (c *configFlags) config(base func(*experiment.Config) error) (*experiment.C
 	}
 	mark("--set")
 	return cfg, nil
+}
+
+// warnUnknownEnv names variables that look like keys and are none: a typo there is easily missed.
+func warnUnknownEnv(environ []string, w io.Writer) {
+	known := map[string]bool{"TRBENCH_SIMD": true, "TRBENCH_TOKENIZERS": true}
+	var names []string
+	for _, k := range experiment.Keys() {
+		name := experiment.EnvName(k.Name)
+		known[name] = true
+		names = append(names, name)
+	}
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, experiment.EnvPrefix) || known[name] {
+			continue
+		}
+		hint := ""
+		if near, ok := suggest.Nearest(name, names); ok {
+			hint = ": did you mean " + near + "?"
+		}
+		fmt.Fprintf(w, "trbench: warning: environment variable %s sets no key%s\n", name, hint)
+	}
 }
 
 func texts(c *experiment.Config) map[string]string {

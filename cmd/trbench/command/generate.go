@@ -31,6 +31,9 @@ Answer:'
 			if (small == "") != (large == "") {
 				return badUsage("--small and --large: name both folders, or neither")
 			}
+			if s := g.Sampling; !(s.Temperature >= 0) || !(s.TopP >= 0 && s.TopP <= 1) || s.TopK < 0 {
+				return badUsage("--temperature %g, --top-p %g, --top-k %d: want none below 0, and a share of at most 1", s.Temperature, s.TopP, s.TopK)
+			}
 			if g.Max < 1 {
 				return badUsage("--max-tokens %d: want at least 1", g.Max)
 			}

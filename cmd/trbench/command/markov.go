@@ -93,6 +93,9 @@ func (f *markovFlags) model(cmd *cobra.Command) (markov.Model, []string, error) 
 	if !(f.p >= 0 && f.p <= 1) || !(f.q >= 0 && f.q <= 1) {
 		return m, nil, badUsage("--p %g, --q %g: want probabilities from 0 to 1", f.p, f.q)
 	}
+	if cmd.Flags().Changed("weights") && !strings.EqualFold(f.algorithm, "me") {
+		return m, nil, badUsage("--weights are of algorithm me, not of %s", f.algorithm)
+	}
 	r, err := route.New(f.algorithm, route.Options{Models: len(m.Step), Weights: f.weights})
 	if err != nil {
 		return m, nil, badUsage("%w", err)

@@ -57,7 +57,7 @@ threshold.yaml, which trbench run --threshold FILE loads.`,
 			defer stop()
 			var spec experiment.SweepSpec
 			out := resume
-			cfg := experiment.Defaults()
+			var cfg *experiment.Config
 			if resume != "" {
 				if spec, cfg, err = readSweep(resume); err != nil {
 					return err

@@ -75,10 +75,11 @@ func (c *Config) mapping(file, prefix string, node ast.Node, seen map[string]int
 		if err != nil {
 			return fmt.Errorf("%s:%d: %s: %w", file, line, key, err)
 		}
-		if before := seen[key]; before > 0 {
+		plain := strings.ReplaceAll(strings.ToLower(key), "-", "_")
+		if before := seen[plain]; before > 0 {
 			return fmt.Errorf("%s:%d: %s is set on line %d already", file, line, key, before)
 		}
-		seen[key] = line
+		seen[plain] = line
 		if err := c.Set(key, value); err != nil {
 			return fmt.Errorf("%s:%d: %w", file, line, err)
 		}

@@ -189,9 +189,12 @@ func (p *Plan) deployment(gpu models.GPU) (models.Deployment, error) {
 	return d, nil
 }
 
-// contention resolves kappa.
+// contention resolves kappa, and refuses costs that only the simulator knows.
 func (p *Plan) contention() error {
 	c := p.Config
+	if c.Engine != "sim" && c.TransportUS > 0 {
+		return usagef("transport_us %g: the engine runs in one process: want 0, or --engine sim", c.TransportUS)
+	}
 	switch {
 	case c.Contention >= 0:
 		p.Contention = c.Contention
