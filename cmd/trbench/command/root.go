@@ -54,11 +54,12 @@ func Root() *cobra.Command {
 routing between models cost and gain, on my models, my traffic and my hardware, against
 orchestrating the same models over RPC?
 
-It simulates (seconds, no GPU) with the scheduler that the engine runs.`,
-		Example: `  trbench run                                   the headline: three workloads, four systems
+It simulates (seconds, no GPU) with the scheduler that the engine runs; computes
+the best batching thresholds from a Markov chain; and runs real models on the CPU.`,
+		Example: `  trbench run                 the headline: three workloads, four systems
   trbench run --workload gsm8k --concurrency 8 --algorithm r2r,citer
   trbench run --latency paper --switch-rate 0.35 --threshold 3 --concurrency 4
-  trbench data inspect FILE                     what is in a dataset file`,
+  trbench data inspect FILE   what is in a dataset file`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
@@ -66,10 +67,12 @@ It simulates (seconds, no GPU) with the scheduler that the engine runs.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.AddCommand(runCommand(), sweepCommand(), markovCommand(), calibrateCommand(), dataCommand(), modelsCommand(), programsCommand(), programCommand(), generateCommand(), doctorCommand(), versionCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	judgeArgs(root)
+	wrapLong(root)
 	return root
 }
 
@@ -177,5 +180,19 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 	})
 	if err != nil {
 		panic(err) // a flag that the command does not have
+	}
+}
+
+// wrapLong breaks the paragraphs of a command's description, and of those below it, for a terminal of 80 columns.
+func wrapLong(c *cobra.Command) {
+	paragraphs := strings.Split(c.Long, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.Contains(p, "\n ") { // a list or a block keeps its lines
+			paragraphs[i] = strings.ReplaceAll(wrapText(p, 79), "\n  ", "\n")
+		}
+	}
+	c.Long = strings.Join(paragraphs, "\n\n")
+	for _, sub := range c.Commands() {
+		wrapLong(sub)
 	}
 }

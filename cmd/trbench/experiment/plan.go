@@ -332,6 +332,9 @@ func (p *Plan) workload() error {
 		for _, note := range set.Notes {
 			p.warn("%s: %s", set.Name, note)
 		}
+		for _, k := range set.Skipped {
+			p.warn("%s: %d of %d entries left out: %s", set.Name, k.Count, set.Total, k.Reason)
+		}
 	}
 	if len(p.Sets) == 0 {
 		return usagef("workload: want at least one, or data")
