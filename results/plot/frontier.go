@@ -82,7 +82,7 @@ func frontierFigure(t *Tuning) (Figure, bool) {
 	out.notes = notesOf(
 		sentences("Up and right is better. The front: no other point has both more output and more agreement.",
 			f.valueNote(), axesNote(out.rows, true)),
-		t.agreementNote(names), f.onceNote(shown), f.unknownNote(), leftOut)
+		t.agreementNote(names), f.repeatNote(shown), f.unknownNote(), leftOut)
 	return out, true
 }
 
@@ -441,20 +441,33 @@ func (t *Tuning) agreementNote(names []string) string {
 	return text
 }
 
-// onceNote says how many of the points shown are no mean over repeats.
-func (f *frontier) onceNote(panels []*frontierPanel) string {
-	once, all := 0, 0
+// repeatNote says how many of the points shown ran once, and whether the repeats of the others tell of noise: a replay
+// that draws nothing at random is the same run under every seed.
+func (f *frontier) repeatNote(panels []*frontierPanel) string {
+	if f.t.Repeats < 2 {
+		return ""
+	}
+	once, same, all := 0, 0, 0
 	for _, p := range panels {
 		for _, q := range p.all() {
-			if all++; q.of.Runs < 2 {
+			half, known := q.of.CI95.Get()
+			switch all++; {
+			case q.of.Runs < 2:
 				once++
+			case known && half <= 1e-9*math.Abs(q.of.Value.Or(0)): // what rounding leaves
+				same++
 			}
 		}
 	}
-	if f.t.Repeats < 2 || once == 0 {
-		return ""
+	var parts []string
+	if once > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d points ran once, the others up to %d times.", once, all, f.t.Repeats))
 	}
-	return fmt.Sprintf("%d of %d points ran once; the others are means of up to %d runs.", once, all, f.t.Repeats)
+	if same > 0 {
+		parts = append(parts, fmt.Sprintf("Of those that ran again, %d of %d gave the same under every seed: the replay "+
+			"draws nothing there, and no error is known of them.", same, all-once))
+	}
+	return sentences(parts...)
 }
 
 // unknownNote names the systems and algorithms that are left out because nobody knows their agreement.

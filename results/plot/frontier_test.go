@@ -96,7 +96,8 @@ func TestFrontierFigure(t *testing.T) {
 	for _, want := range []string{
 		"agreement with the large model, %", "output, tok/s (log scale)", "N = 4", "N = 8", "entropy", "specdec", "query",
 		"large-only", "Pareto front", "teacher-forced", "(pair.csv)", "switch_rate", "0.1", "0.5", "llama3-8b-70b",
-		"6 of 19 points ran once", "left out: small-only", "agreement understates it", "recorded pair",
+		"6 of 19 points ran once, the others up to 3 times.", "left out: small-only", "agreement understates it",
+		"recorded pair",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("%q is missing in %s", want, text)
@@ -150,6 +151,31 @@ func (a axis) shows(v float64) bool {
 		}
 	}
 	return false
+}
+
+// Repeats that all gave the same are no measure of noise, and the figure says so.
+func TestFrontierOfRepeatsThatDoNotDiffer(t *testing.T) {
+	for _, c := range []struct {
+		repeats int
+		half    results.Float
+		want    string
+	}{
+		{3, results.F(0), "Of those that ran again, 2 of 2 gave the same under every seed"},
+		{3, results.F(1e-13), "2 of 2 gave the same"},
+		{3, results.F(5), ""},
+		{3, results.Float{}, ""},
+		{1, results.F(0), ""},
+	} {
+		d := judged([]string{"entropy"}, []int{4}, "0.1", "0.2")
+		d.Repeats = c.repeats
+		for i := range d.Groups {
+			d.Groups[i].Points[0].CI95 = c.half
+		}
+		f := frontier{t: d, value: d.valueAxis()}
+		if note := f.repeatNote(f.panels()); !strings.Contains(note, c.want) || (note == "") != (c.want == "") {
+			t.Errorf("%d repeats, half-width %v: note %q, want %q", c.repeats, c.half, note, c.want)
+		}
+	}
 }
 
 // There is a frontier where two points of a panel have an agreement, and none else.

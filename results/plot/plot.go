@@ -6,9 +6,10 @@
 //
 // Read figures.go (which figures a run has), then the file of each: headline.go, sweep.go, metric.go (output and tail
 // latency of one workload), speed.go, cdf.go. tuning.go has those of a sweep that seeks the best: delay.go, pareto.go,
-// frontier.go, heatmap.go, knob.go. Figures are made of panels (panel.go: lines or bars; layer.go: points with intervals, levels,
-// marks) on axes (axis.go: scales and ticks); figure.go lays them out and writes SVG and PNG, style.go has the colours
-// and fonts, shades.go the colour maps, names.go the titles and file names. term.go draws bars of text.
+// frontier.go, heatmap.go, knob.go. Figures are made of panels (panel.go: lines or bars; layer.go: points with
+// intervals, levels, marks) on axes (axis.go: scales and ticks); figure.go lays them out and writes SVG and PNG,
+// style.go has the colours and fonts, shades.go the colour maps, names.go the titles and file names. term.go draws bars
+// of text.
 //
 // The same input gives the same bytes: no time, no random number, no map order.
 package plot

@@ -2,8 +2,10 @@ package command
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/trbench/trbench/cmd/trbench/experiment"
 	"github.com/trbench/trbench/engine/step"
@@ -34,7 +36,7 @@ func tuning(r *experiment.SweepReport) (*plot.Tuning, error) {
 	}
 	t := &plot.Tuning{
 		Summary: r.Summary, Objective: objective.Text, Metric: objective.Metric, Minimise: !objective.Maximise,
-		Repeats: r.Repeat,
+		Repeats: r.Repeat, Traces: traces(r),
 	}
 	for _, l := range objective.Limits {
 		t.Limits = append(t.Limits, plot.Limit{Metric: l.Metric, Op: l.Op, Bound: l.Bound})
@@ -72,6 +74,18 @@ func tuning(r *experiment.SweepReport) (*plot.Tuning, error) {
 		t.Groups = append(t.Groups, g)
 	}
 	return t, nil
+}
+
+// traces are the names of the files that the points of a sweep replay, without their folders.
+func traces(r *experiment.SweepReport) []string {
+	var names []string
+	for i := range r.Points {
+		path, ok := strings.CutPrefix(r.Points[i].Job.Plan.Config.Signal, "replay:")
+		if name := filepath.Base(path); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // tuningAxis is an axis and where a point stands on it.

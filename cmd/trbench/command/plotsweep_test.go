@@ -145,3 +145,51 @@ func TestPlotSweep(t *testing.T) {
 		}
 	}
 }
+
+// Where a recorded pair is replayed, the points know their agreement, and the figure says which file it comes from.
+func TestPlotSweepOnARecordedPair(t *testing.T) {
+	const rows = 40
+	var b strings.Builder
+	b.WriteString("problem,pos,s_top1,l_top1,s_entropy,s_maxprob,s_margin,l_entropy,accept_prob\n")
+	for i := range rows { // the less sure the small model is, the rarer it agrees
+		sure := 1 - float64(i%10)/10
+		agrees := 1 + (i%10)/7
+		fmt.Fprintf(&b, "%d,%d,1,%d,%.2f,%.2f,%.2f,0.5,%.2f\n", i/20, 8+i%20, agrees, 3*(1-sure), sure, sure/2, sure)
+	}
+	path := filepath.Join(t.TempDir(), "made-up.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const objective = "max output_tok_s s.t. agreement > 0.9"
+	r := swept(t, nil, objective, map[string]string{"signal": "replay:" + path, "concurrency": "2"},
+		"algorithm=entropy,query", "switch_rate=0.1,0.3,0.5")
+	d, err := tuning(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(d.Traces, []string{"made-up.csv"}) {
+		t.Errorf("traces %q", d.Traces)
+	}
+	for _, g := range d.Groups {
+		for _, p := range g.Points {
+			agreement, ok := p.Point.Agreement.Get()
+			if !ok || p.Meets != (agreement > 0.9) {
+				t.Errorf("%s %s: agreement %v (known %v), meets the limit: %v", g.Title, p.Point.Algorithm, agreement, ok, p.Meets)
+			}
+		}
+		if g.Best >= 0 && !g.Points[g.Best].Meets {
+			t.Errorf("%s: the best breaks the limit", g.Title)
+		}
+	}
+	dir := t.TempDir()
+	if err := plotSweep(dir, []string{"svg"}, r); err != nil {
+		t.Fatal(err)
+	}
+	svg, err := os.ReadFile(filepath.Join(dir, "frontier.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(svg), "(made-up.csv)") {
+		t.Error("the figure does not name the file")
+	}
+}

@@ -319,8 +319,11 @@ func printSweep(w io.Writer, format string, plots []string, folder string, r *ex
 }
 
 func shortMetric(m string) string {
-	if m == "output_tok_s" {
+	switch m {
+	case "output_tok_s", "steady_tok_s":
 		return "tok/s"
+	case "agreement":
+		return "agree"
 	}
 	return clip(m, 8)
 }

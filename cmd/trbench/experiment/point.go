@@ -189,6 +189,9 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 	if agreement, ok := o.Quality.Agreement(); ok {
 		d.point.Agreement = results.F(agreement)
 	}
+	if p.recorded != nil && pt.System.AllLarge() {
+		d.point.Agreement = results.F(1) // by definition
+	}
 	if pt.System.AllLarge() && d.point.OutputTokens > 0 {
 		d.point.LargeShare = results.F(1)
 	}

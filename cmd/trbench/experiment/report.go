@@ -65,6 +65,9 @@ func (s *Sweep) comparesThresholds(v *Verdict) bool {
 
 // table is the table of the best thresholds that the sweep found, in the form that run loads; nil where there is none.
 func (s *Sweep) table(verdicts []Verdict) *markov.Table {
+	if !slices.ContainsFunc(verdicts, func(v Verdict) bool { return s.comparesThresholds(&v) }) {
+		return nil
+	}
 	rows := s.Thresholds(verdicts)
 	if rows == nil {
 		return nil

@@ -158,7 +158,7 @@ func (s *Sweep) Recommendation(verdicts []Verdict) string {
 			unmet = append(unmet, v.Group)
 		case v.Worth:
 			worth = append(worth, v)
-		case v.Eager == nil:
+		case v.Eager == nil || !delayed(v.members):
 			chosen = append(chosen, fmt.Sprintf("%s at %s", v.BestName, v.Group))
 		default:
 			none = append(none, v.Group)
@@ -186,8 +186,15 @@ func (s *Sweep) Recommendation(verdicts []Verdict) string {
 	if len(unmet) > 0 {
 		parts = append(parts, "nothing keeps to the limits at "+few(unmet))
 	}
-	text := strings.Join(parts, ". ") + "."
-	return strings.ToUpper(text[:1]) + text[1:]
+	for i, p := range parts {
+		parts[i] = strings.ToUpper(p[:1]) + p[1:]
+	}
+	return strings.Join(parts, ". ") + "."
+}
+
+// delayed says that some of the points delay their batches.
+func delayed(members []*SweepPoint) bool {
+	return slices.ContainsFunc(members, func(m *SweepPoint) bool { return !isEager(m) })
 }
 
 // namedGroups is how many groups a sentence names.
