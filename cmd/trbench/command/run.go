@@ -30,7 +30,7 @@ func presets() map[string]func(*experiment.Config) error {
 }
 
 func findPreset(name string) (func(*experiment.Config) error, error) {
-	var names []string
+	names := []string{paperPreset, articlePreset} // these are no plans: see paper.go
 	for n := range presets() {
 		names = append(names, n)
 	}
@@ -49,7 +49,7 @@ func runCommand() *cobra.Command {
 	var progress, profile string
 	var flags *configFlags
 	cmd := &cobra.Command{
-		Use:   "run [headline]",
+		Use:   "run [headline | paper]",
 		Short: "Run systems on workloads and compare them",
 		Long: `Run every system on every workload, algorithm and concurrency, and write a table, plots and
 the records of all requests.
@@ -57,6 +57,10 @@ the records of all requests.
 The headline, the default, is: on GSM8K, Alpaca and ShareGPT lengths, Llama-3-8B/70B on A100s,
 R2R at a switch rate of .1: what TokenRouter gives against the same algorithm orchestrated over
 RPC on separate servers, with and without their prefix cache, and against the large model alone.
+
+paper (or article) sets every published number of the paper and the article beside ours: which
+were fitted, which were predicted, how far off, and why. Of the keys it takes only seed, workers,
+out, output and plot.
 
 Every key is a flag, or set by --set KEY=VALUE, a line of --config FILE, or the environment
 (TRBENCH_KEY, dots as underscores). Flags come before the environment, the environment before
@@ -67,18 +71,22 @@ failed requests, 130 interrupted (what is done is written).`,
 		Example: `  trbench run
   trbench run --workload fixed:100,2048 --latency paper --switch-rate 0.35 --concurrency 1,2,4,8
   trbench run --data ShareGPT_V3.json --sampler vllm --requests 1000 --arrival poisson:4
-  trbench run --set rpc.rtt_us=200 --set rpc.calls=run --output json`,
+  trbench run --set rpc.rtt_us=200 --set rpc.calls=run --output json
+  trbench run paper`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return badUsage("%s: want one preset at most, got %d", cmd.CommandPath(), len(args))
 			}
 			return nil
 		},
-		ValidArgs: []string{headline},
+		ValidArgs: []string{headline, paperPreset, articlePreset},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := headline
 			if len(args) > 0 {
 				name = args[0]
+			}
+			if name == paperPreset || name == articlePreset {
+				return runPaper(cmd, flags, dryRun, progress, profile)
 			}
 			preset, err := findPreset(name)
 			if err != nil {

@@ -267,7 +267,11 @@ func printSweep(w io.Writer, format string, plots []string, folder string, r *ex
 	case "md":
 		return table.Markdown(w, r.Summary)
 	}
-	fmt.Fprintf(w, "simulated, %s step times, %s, %d points, %d paired seeds\n\n", r.Latency, r.Pair, len(r.Summary.Points), r.Repeat)
+	seeds := "one seed"
+	if r.Repeat > 1 {
+		seeds = fmt.Sprintf("%d paired seeds", r.Repeat)
+	}
+	fmt.Fprintf(w, "simulated, %s step times, %s, %d points, %s\n\n", r.Latency, r.Pair, len(r.Summary.Points), seeds)
 	fmt.Fprintf(w, "%-26s %-18s %8s %16s %8s %9s\n", "best at", "choice", shortMetric(r.Metric), "gain over eager", "P99 TPOT", "vs eager")
 	for i := range r.Verdicts {
 		v := &r.Verdicts[i]

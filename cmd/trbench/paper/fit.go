@@ -17,6 +17,8 @@ const (
 	routerCell     = "ablation/n1/router-graph"
 	llmCell        = "ablation/n1/llm-graph"
 	slmCell        = "ablation/n1/slm-graph"
+	oneNodeCell    = "gpus/r2r/n1-separate"
+	twoNodesCell   = "nodes/r2r/n1"
 )
 
 // overheads is what a step costs more without CUDA graphs.
@@ -37,19 +39,21 @@ func (o overheads) of(graphs string, i int) time.Duration {
 }
 
 // fit solves what the cells at one request say: the switch rate of each set-up, and the overheads.
-func (b *bench) fit() error {
+func (b *bench) fit(sections []Section) error {
 	b.kappa = latency.FittedContention
 	b.rates = map[string]float64{}
-	for _, c := range b.cells {
-		id := c.Setup.RateOf
-		if _, ok := b.rates[id]; ok || c.Setup.P > 0 {
-			continue
+	for _, s := range sections {
+		for _, c := range s.Cells {
+			id := c.Setup.RateOf
+			if _, ok := b.rates[id]; ok {
+				continue
+			}
+			p, err := b.solveRate(b.cells[id])
+			if err != nil {
+				return err
+			}
+			b.rates[id] = p
 		}
-		p, err := b.solveRate(b.cells[id])
-		if err != nil {
-			return err
-		}
-		b.rates[id] = p
 	}
 	// One request takes L_0 + p L_1 a token (paper, appendix D, N = 1): what it loses from one row to the next is the
 	// overhead of a step, times the steps a token.
@@ -58,6 +62,7 @@ func (b *bench) fit() error {
 	b.graph.router = seconds(perToken(routerCell) - perToken(ablationRate))
 	b.graph.llm = seconds((perToken(llmCell) - perToken(routerCell)) / p)
 	b.graph.slm = seconds(perToken(slmCell) - perToken(llmCell))
+	b.hop = seconds((perToken(twoNodesCell) - perToken(oneNodeCell)) / b.rates[oneNodeCell] / 2) // there and back
 	return nil
 }
 

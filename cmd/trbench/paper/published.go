@@ -48,19 +48,20 @@ type Setup struct {
 	Algorithm string  // as trbench run knows it
 	Small     string  // MODEL@TP, or MODEL@TP as OTHER@TP: scaled like another model's times from MODEL's TP to that one
 	Large     string  // as Small
-	Steps     string  // tables (kernels of an A100 and the fitted host overhead), kernels (without it), paper, article (whole steps)
+	Steps     string  // tables (A100 kernels and the host overhead), kernels (without it), or the whole steps of paper, article
 	GPUs      string  // shared or separate
 	P         float64 // the switch rate; 0: solved from RateOf
 	Q         float64 // the return rate where the algorithm has one
 	RateOf    string  `yaml:"rate_of"` // the cell at N = 1 that the switch rate is solved from
 	Prompt    int     // tokens
 	Output    int     // tokens
+	Nodes     int     // 2: a model a node, and the fitted hop between them
 	Graphs    string  // what runs without CUDA graphs: router, llm (and the router), slm (and both)
 }
 
 var defaults = Setup{
-	System: "tokenrouter", N: 1, Algorithm: "r2r", Small: "qwen3-0.6b@1", Large: "qwen3-32b@2", Steps: "tables", GPUs: "shared",
-	RateOf: ablationRate, Prompt: 100, Output: 2048,
+	System: "tokenrouter", N: 1, Algorithm: "r2r", RateOf: ablationRate, Prompt: 100, Output: 2048,
+	Small: "qwen3-0.6b@1", Large: "qwen3-32b@2", Steps: "tables", GPUs: "shared",
 }
 
 // over lays s over base.
@@ -70,7 +71,7 @@ func (s Setup) over(base Setup) Setup {
 		Algorithm: cmp.Or(s.Algorithm, base.Algorithm), Small: cmp.Or(s.Small, base.Small), Large: cmp.Or(s.Large, base.Large),
 		Steps: cmp.Or(s.Steps, base.Steps), GPUs: cmp.Or(s.GPUs, base.GPUs), P: cmp.Or(s.P, base.P), Q: cmp.Or(s.Q, base.Q),
 		RateOf: cmp.Or(s.RateOf, base.RateOf), Prompt: cmp.Or(s.Prompt, base.Prompt), Output: cmp.Or(s.Output, base.Output),
-		Graphs: cmp.Or(s.Graphs, base.Graphs),
+		Nodes: cmp.Or(s.Nodes, base.Nodes), Graphs: cmp.Or(s.Graphs, base.Graphs),
 	}
 }
 

@@ -29,6 +29,10 @@ type bench struct {
 	rates map[string]float64 // switch rate by the cell it was solved from
 	graph overheads
 	kappa float64
+	hop   time.Duration // one way between two nodes
+	memo  memo
+
+	doubts doubts
 }
 
 // stepTimes is a fresh latency model for model i of a set-up.
@@ -136,8 +140,11 @@ func (b *bench) config(s *Setup, k int) (*sim.Config, error) {
 	default:
 		return nil, fmt.Errorf("system %q: want tokenrouter, step-sync, large-only or chain", s.System)
 	}
-	if s.GPUs == "shared" && s.System == "tokenrouter" && (s.Steps == "tables") {
+	if s.GPUs == "shared" && s.System == "tokenrouter" && s.Steps == "tables" {
 		c.Contention = b.kappa
+	}
+	if s.Nodes == 2 {
+		c.Transport = b.hop
 	}
 	table := core.Table{core.Scalar(2, k)}.Lowered()
 	for i, name := range []string{"small", "large"} {
@@ -167,6 +174,9 @@ func (b *bench) simulate(c *sim.Config) (*results.Point, error) {
 		return nil, err
 	}
 	p := o.Summarise(results.Point{})
+	for _, m := range c.Models {
+		b.doubts.add(latency.Extrapolated(m.Latency))
+	}
 	return &p, nil
 }
 

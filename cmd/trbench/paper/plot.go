@@ -1,0 +1,151 @@
+package paper
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+var (
+	theirColour = color.RGBA{R: 0xb0, G: 0xb0, B: 0xb0, A: 0xff}
+	ourColour   = color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}
+	fitColour   = color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff}
+)
+
+// picture is one plot with its size.
+type picture struct {
+	name          string
+	plot          *plot.Plot
+	width, height vg.Length
+}
+
+// Save draws the report's plots into dir, in the formats svg and png, and returns the files' names.
+func (r *Report) Save(dir string, formats ...string) ([]string, error) {
+	var files []string
+	for _, draw := range []func() (*picture, error){r.ablation, r.scatter} {
+		p, err := draw()
+		if err != nil {
+			return nil, err
+		}
+		for _, format := range formats {
+			w, err := p.plot.WriterTo(p.width, p.height, format)
+			if err != nil {
+				return nil, fmt.Errorf("%s.%s: %w", p.name, format, err)
+			}
+			var b bytes.Buffer
+			if _, err := w.WriteTo(&b); err != nil {
+				return nil, fmt.Errorf("%s.%s: %w", p.name, format, err)
+			}
+			files = append(files, p.name+"."+format)
+			if err := os.WriteFile(filepath.Join(dir, files[len(files)-1]), b.Bytes(), 0o666); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return files, nil
+}
+
+// sheet is an empty plot in the style of both.
+func sheet(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.Padding = vg.Points(8)
+	for _, f := range []*font.Font{
+		&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,
+		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font,
+	} {
+		f.Variant = "Sans"
+	}
+	return p
+}
+
+// ablation is bars, published and ours, of the ablation's rows at N = 8 and 4.
+func (r *Report) ablation() (*picture, error) {
+	p := sheet("Ablation: published and simulated (eager at N = 4 is fitted)", "", "output, tok/s")
+	var theirs, ours plotter.Values
+	var names []string
+	for _, s := range r.Sections {
+		for _, c := range s.Claims {
+			n, row, _ := strings.Cut(strings.TrimPrefix(c.ID, "ablation/"), "/")
+			if s.Name != "ablation" || n == "n1" {
+				continue
+			}
+			theirs, ours = append(theirs, c.Published.Or(0)), append(ours, c.Ours.Or(0))
+			names = append(names, row+"\nN = "+n[1:])
+		}
+	}
+	for i, v := range []plotter.Values{theirs, ours} {
+		if len(v) == 0 {
+			continue
+		}
+		bars, err := plotter.NewBarChart(v, vg.Points(14))
+		if err != nil {
+			return nil, err
+		}
+		bars.LineStyle.Width = 0
+		bars.Color = []color.Color{theirColour, ourColour}[i]
+		bars.Offset = vg.Points(float64(14*i - 7))
+		p.Add(bars)
+		p.Legend.Add([]string{"published", "ours"}[i], bars)
+	}
+	p.Legend.Top = true
+	if len(names) > 0 {
+		p.NominalX(names...)
+	}
+	p.Y.Min, p.X.Min, p.X.Max = 0, -.5, float64(len(names))-.5
+	return &picture{"ablation", p, vg.Points(900), vg.Points(320)}, nil
+}
+
+// scatter is every throughput, ours over the published one, with the band of a tenth.
+func (r *Report) scatter() (*picture, error) {
+	p := sheet("Every throughput: ours over the published one, and the band of 10 %",
+		"published, tok/s", "ours / published")
+	var ticks plot.ConstantTicks
+	for _, v := range []float64{30, 50, 100, 200, 400} {
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprint(v)})
+	}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks
+	for _, level := range []float64{1 - Near, 1, 1 + Near} {
+		line := plotter.NewFunction(func(float64) float64 { return level })
+		line.Color = theirColour
+		if level != 1 {
+			line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
+		}
+		p.Add(line)
+	}
+	for i, kind := range []string{"predicted", "fitted"} {
+		var points plotter.XYs
+		for k := range r.Sections {
+			for _, c := range r.Sections[k].Claims {
+				d, ok := c.Difference.Get()
+				if !ok || c.Kind != kind || r.Sections[k].unit(c.ID) != "tok/s" {
+					continue
+				}
+				points = append(points, plotter.XY{X: c.Published.Or(1), Y: 1 + d})
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		s, err := plotter.NewScatter(points)
+		if err != nil {
+			return nil, err
+		}
+		s.Shape, s.Radius = draw.CircleGlyph{}, vg.Points(3)
+		s.Color = []color.Color{ourColour, fitColour}[i]
+		p.Add(s)
+		p.Legend.Add(kind, s)
+	}
+	p.Legend.Top = true
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 25, 450, min(p.Y.Min, .8), max(p.Y.Max, 1.3)
+	return &picture{"published", p, vg.Points(640), vg.Points(360)}, nil
+}
