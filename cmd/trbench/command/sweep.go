@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -90,6 +91,9 @@ threshold.yaml, which trbench run --threshold FILE loads.`,
 	usageInGroups(cmd)
 	return cmd
 }
+
+// sweepGCPercent is how much the heap may grow between collections while a sweep runs.
+const sweepGCPercent = 800
 
 // sweepDefaults are a sweep's own: one system, one workload, and repeats for the intervals.
 var sweepDefaults = map[string]string{"system": "tokenrouter", "workload": "gsm8k", "repeat": "3", "concurrency": "4,8,16"}
@@ -184,6 +188,9 @@ func runSweep(cmd *cobra.Command, s *experiment.Sweep, cfg *experiment.Config, o
 	if err != nil {
 		return errors.Join(err, journal.Close())
 	}
+	// Points are short and leave little behind: collecting less often costs some tens of MB and lets cores work side by
+	// side (two cores: 1.9 times as fast as one, instead of 1.7).
+	defer debug.SetGCPercent(debug.SetGCPercent(sweepGCPercent))
 	points, runErr := s.Run(cmd.Context(), journal, experiment.SweepOptions{Workers: cfg.Workers, Progress: bar.add})
 	bar.done()
 	if err := errors.Join(runErr, journal.Close()); err != nil {
