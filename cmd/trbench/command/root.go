@@ -33,6 +33,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return experiment.ExitOK
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = &experiment.Error{Code: experiment.ExitInterrupted, Err: errors.New("interrupted")}
+	}
 	var quiet *silent
 	if !errors.As(err, &quiet) {
 		fmt.Fprintf(stderr, "trbench: %v\n", err)

@@ -26,6 +26,9 @@ func (p *Plan) thresholds(ctx context.Context, algorithm string, set *workloads.
 	case "eager", "":
 		return nil, nil
 	case "auto":
+		if p.local != nil {
+			return nil, usagef("threshold auto: it is computed from step times, which real models do not have: give a number, or a table")
+		}
 		return p.autoThresholds(ctx, algorithm, set)
 	}
 	if k, err := strconv.Atoi(text); err == nil {
