@@ -36,17 +36,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = &experiment.Error{Code: experiment.ExitInterrupted, Err: errors.New("interrupted")}
 	}
-	var quiet *silent
-	if !errors.As(err, &quiet) {
-		fmt.Fprintf(stderr, "trbench: %v\n", err)
-	}
+	fmt.Fprintf(stderr, "trbench: %v\n", err)
 	return experiment.Code(err)
 }
-
-// silent is an error whose message has been written already.
-type silent struct{ error }
-
-func (s *silent) Unwrap() error { return s.error }
 
 // Root is the whole command tree.
 func Root() *cobra.Command {
