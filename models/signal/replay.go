@@ -135,9 +135,14 @@ func (s *replayed) external(r Rule, b *step.Batch, i int, id step.RequestID) flo
 // stands for its prompt's score.
 func (s *replayed) Admit(h step.Handle, id step.RequestID, prompt int32) float64 {
 	s.prompts = admit(s.prompts, h, prompt)
-	p := &s.trace.problems[int(id)%len(s.trace.problems)]
+	return s.trace.difficulty(int(id) % len(s.trace.problems))
+}
+
+// difficulty is the mean over text i of the probability that the large model would not keep a token.
+func (t *Trace) difficulty(i int) float64 {
+	p := &t.problems[i]
 	sum := 0.
-	for _, x := range s.trace.tokens[p.first : p.first+p.output] {
+	for _, x := range t.tokens[p.first : p.first+p.output] {
 		sum += 1 - x.accept
 	}
 	return sum / float64(p.output)

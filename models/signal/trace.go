@@ -195,8 +195,8 @@ func (t *Trace) Agreement() float64 {
 
 func (x *token) agree() bool { return x.small == x.large }
 
-// Threshold is where rule r must have its threshold to fire at a share rate of all tokens on the small model, as nearly
-// as ties allow: midway between the two scores that the threshold separates.
+// Threshold is where rule r must have its threshold to fire at a share rate of all tokens on the small model, or of all
+// texts where it is on their prompts' score, as nearly as ties allow: midway between the two scores that the threshold separates.
 func (t *Trace) Threshold(r Rule, rate float64) (float64, error) {
 	if !(rate > 0 && rate < 1) {
 		return 0, fmt.Errorf("trace %s: rate %g: want more than 0 and less than 1", t.name, rate)
@@ -204,9 +204,15 @@ func (t *Trace) Threshold(r Rule, rate float64) (float64, error) {
 	if err := t.holds(r, 0); err != nil {
 		return 0, err
 	}
-	scores := make([]float64, len(t.tokens))
-	for i := range t.tokens {
-		scores[i] = t.tokens[i].score(r, 0, t.logVocabulary(0))
+	var scores []float64
+	if r.Score == Prompt {
+		for i := range t.problems {
+			scores = append(scores, t.difficulty(i))
+		}
+	} else {
+		for i := range t.tokens {
+			scores = append(scores, t.tokens[i].score(r, 0, t.logVocabulary(0)))
+		}
 	}
 	slices.Sort(scores)
 	n := min(max(int(math.Round(rate*float64(len(scores)))), 1), len(scores)-1)
