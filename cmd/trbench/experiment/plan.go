@@ -15,6 +15,7 @@ import (
 	"github.com/trbench/trbench/engine/core"
 	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/route/starlark"
+	"github.com/trbench/trbench/engine/step"
 	"github.com/trbench/trbench/models"
 	"github.com/trbench/trbench/models/latency"
 	"github.com/trbench/trbench/models/signal"
@@ -250,10 +251,18 @@ func (p *Plan) router(name string) (route.Router, error) {
 		return r, err
 	}
 	ruled, ok := r.(route.Ruled)
-	if !ok || !ruled.Rule(0).Used() || ruled.Rule(0).Uniform || c.SwitchRate <= 0 || c.SwitchRate >= 1 {
+	if !ok || c.SwitchRate <= 0 || c.SwitchRate >= 1 {
 		return r, nil
 	}
-	if o.Threshold, err = p.recorded.Threshold(ruled.Rule(0), c.SwitchRate); err != nil {
+	// The rule that decides: the smallest model's, or that of the first model that has one.
+	var rule signal.Rule
+	for m := 0; m < o.Models && !rule.Used(); m++ {
+		rule = ruled.Rule(step.ModelID(m))
+	}
+	if !rule.Used() || rule.Uniform {
+		return r, nil
+	}
+	if o.Threshold, err = p.recorded.Threshold(rule, c.SwitchRate); err != nil {
 		return nil, err
 	}
 	return route.New(name, o)
