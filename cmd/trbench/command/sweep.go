@@ -60,7 +60,10 @@ threshold.yaml, which trbench run --threshold FILE loads.`,
 			out := resume
 			var cfg *experiment.Config
 			if resume != "" {
-				if spec, cfg, err = readSweep(resume); err != nil {
+				if spec, err = readSweep(resume); err != nil {
+					return err
+				}
+				if cfg, err = resumeConfig(flags, axes, policies); err != nil {
 					return err
 				}
 			} else {
@@ -152,21 +155,37 @@ func newSweep(flags *configFlags, axes, policies []string, objective string) (ex
 }
 
 // readSweep reads the spec of a sweep that was interrupted.
-func readSweep(dir string) (experiment.SweepSpec, *experiment.Config, error) {
+func readSweep(dir string) (experiment.SweepSpec, error) {
 	var spec experiment.SweepSpec
 	path := filepath.Join(dir+unfinished, sweepFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return spec, nil, badUsage("--resume %s: no interrupted sweep there: %w", dir, err)
+		return spec, badUsage("--resume %s: no interrupted sweep there: %w", dir, err)
 	}
 	if err := json.Unmarshal(data, &spec); err != nil {
-		return spec, nil, badUsage("%s: %w", path, err)
+		return spec, badUsage("%s: %w", path, err)
 	}
 	if spec.Schema != experiment.SweepSchema {
-		return spec, nil, badUsage("%s: schema %q, want %q", path, spec.Schema, experiment.SweepSchema)
+		return spec, badUsage("%s: schema %q, want %q", path, spec.Schema, experiment.SweepSchema)
 	}
-	cfg := experiment.Defaults()
-	return spec, cfg, nil
+	return spec, nil
+}
+
+// resumeConfig is what a resumed sweep takes from its flags: where and how fast, not what.
+func resumeConfig(flags *configFlags, axes, policies []string) (*experiment.Config, error) {
+	if len(axes)+len(policies) > 0 {
+		return nil, badUsage("--resume goes on with the axes and policies that the sweep was started with: leave --axis and --policies out")
+	}
+	cfg, err := flags.config(nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range experiment.Keys() {
+		if where := flags.explicit[k.Name]; where == "flag" && !k.Free {
+			return nil, badUsage("--resume goes on with the %s that the sweep was started with: leave --%s out", k.Name, flagName(k.Name))
+		}
+	}
+	return cfg, nil
 }
 
 // runSweep runs a sweep into out. While it runs, the folder out.unfinished holds what is needed to resume.
@@ -191,7 +210,8 @@ func runSweep(cmd *cobra.Command, s *experiment.Sweep, cfg *experiment.Config, o
 	// Points are short and leave little behind: collecting less often costs some tens of MB and lets cores work side by
 	// side (two cores: 1.9 times as fast as one, instead of 1.7).
 	defer debug.SetGCPercent(debug.SetGCPercent(sweepGCPercent))
-	points, runErr := s.Run(cmd.Context(), journal, experiment.SweepOptions{Workers: cfg.Workers, Progress: bar.add})
+	s.Workers = cfg.Workers
+	points, runErr := s.Run(cmd.Context(), journal, experiment.SweepOptions{Progress: bar.add})
 	bar.done()
 	if err := errors.Join(runErr, journal.Close()); err != nil {
 		if cmd.Context().Err() != nil {

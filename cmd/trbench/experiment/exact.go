@@ -41,7 +41,7 @@ func (s *Sweep) exactCurve(ctx context.Context, v *Verdict) (*ExactChoice, strin
 	if err != nil {
 		return nil, err.Error()
 	}
-	best, err := markov.Best(ctx, m, v.Concurrency, markov.SmallEager, markov.Options{Quantum: p.quantum()})
+	best, err := markov.Best(ctx, m, v.Concurrency, markov.SmallEager, markov.Options{Quantum: p.quantum(), Workers: s.Workers})
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -60,6 +60,7 @@ type Sweep struct {
 	Jobs      []SweepJob
 	Skipped   []string // combinations left out, and why
 	Warnings  []string
+	Workers   int // runs, and exact chains, at once; 0: one a core
 	base      *Config
 }
 
@@ -302,7 +303,6 @@ type entry struct {
 
 // SweepOptions are what a sweep needs beside its spec.
 type SweepOptions struct {
-	Workers  int
 	Progress func(done int) // runs that have ended; may be nil
 }
 
@@ -345,7 +345,7 @@ func compareCost(a, b *Point) int {
 
 // round runs repeats from..to-1 of the given jobs.
 func (s *Sweep) round(ctx context.Context, j *Journal, jobs []int, from, to int, o SweepOptions) error {
-	workers := o.Workers
+	workers := s.Workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}

@@ -167,7 +167,7 @@ func (p *Plan) autoThresholds(ctx context.Context, algorithm string, set *worklo
 	if err != nil {
 		return nil, err
 	}
-	t, err := markov.BuildTable(ctx, m, names, n, markov.SmallEager, markov.Options{Quantum: p.quantum()})
+	t, err := markov.BuildTable(ctx, m, names, n, markov.SmallEager, markov.Options{Quantum: p.quantum(), Workers: p.Config.Workers})
 	var table core.Table
 	switch {
 	case errors.Is(err, markov.ErrTooLarge) || errors.Is(err, markov.ErrNotConverged):
