@@ -52,7 +52,7 @@ func TestKilledSweepResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	journal := filepath.Join(killed+unfinished, journalFile)
-	for range 2000 { // until some runs are kept
+	for range 30000 { // until some runs are kept
 		if data, err := os.ReadFile(journal); err == nil && bytes.Count(data, []byte("\n")) >= 5 {
 			break
 		}
