@@ -68,11 +68,11 @@ func (s *Sweep) judge(group string, members []*SweepPoint) Verdict {
 	}
 	v.Best = members[i]
 	v.Eager = eagerOf(v.Best, members)
-	v.BestName = s.choice(v.Best)
+	v.BestName = s.choice(v.Best, delayed(members))
 	v.Policy, v.Threshold = v.Best.Job.Delay.Policy, v.Best.Point.Threshold
 	v.Value = Metric(&v.Best.Point, s.Objective.Metric)
 	v.TPOT = v.Best.Point.TPOT.Percentile(99)
-	if v.Eager == nil {
+	if v.Eager == nil || !delayed(members) {
 		return v
 	}
 	v.Gain = results.Change(v.Value, Metric(&v.Eager.Point, s.Objective.Metric))
@@ -120,10 +120,11 @@ func (s *Sweep) paired(a, b *SweepPoint) []float64 {
 	return out
 }
 
-// choice names a point by what an operator would set.
-func (s *Sweep) choice(p *SweepPoint) string {
+// choice names a point by what an operator would set; delays says that delays were compared.
+func (s *Sweep) choice(p *SweepPoint, delays bool) string {
 	var parts []string
 	switch d := p.Job.Delay; {
+	case !delays:
 	case isEager(p):
 		parts = append(parts, "eager")
 	case d.Policy == "gate" || d.Policy == "timer":
@@ -144,6 +145,9 @@ func (s *Sweep) choice(p *SweepPoint) string {
 			parts = append(parts, p.Point.Algorithm)
 		}
 	}
+	if len(parts) == 0 {
+		return "as configured"
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -151,6 +155,8 @@ func (s *Sweep) choice(p *SweepPoint) string {
 func (s *Sweep) Recommendation(verdicts []Verdict) string {
 	var worth []*Verdict
 	var chosen, none, unmet []string
+	var names []string   // choices in which no delay was compared
+	var where [][]string // the groups of each
 	for i := range verdicts {
 		v := &verdicts[i]
 		switch {
@@ -159,10 +165,17 @@ func (s *Sweep) Recommendation(verdicts []Verdict) string {
 		case v.Worth:
 			worth = append(worth, v)
 		case v.Eager == nil || !delayed(v.members):
-			chosen = append(chosen, fmt.Sprintf("%s at %s", v.BestName, v.Group))
+			if i := slices.Index(names, v.BestName); i >= 0 {
+				where[i] = append(where[i], v.Group)
+			} else {
+				names, where = append(names, v.BestName), append(where, []string{v.Group})
+			}
 		default:
 			none = append(none, v.Group)
 		}
+	}
+	for i, name := range names {
+		chosen = append(chosen, name+" at "+few(where[i]))
 	}
 	rest := ""
 	if len(worth) > namedGroups {
