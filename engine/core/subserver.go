@@ -333,10 +333,6 @@ func (s *Subserver) Cancel(now clock.Instant, h step.Handle) *Effects {
 // Stats returns the counts so far.
 func (s *Subserver) Stats() Stats { return s.stats }
 
-// Waits says whether requests are available here and none is running: what a driver asks before it calls a run
-// stranded.
-func (s *Subserver) Waits() bool { return !s.busy && s.available() > 0 }
-
 // Available is the number of requests that a step could take now.
 func (s *Subserver) Available() int {
 	if s.busy {
