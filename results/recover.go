@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -26,25 +27,51 @@ func Partials(path string) ([]string, error) {
 	return found, nil
 }
 
+// IsPartial says that path has the name of an unfinished run's folder.
+func IsPartial(path string) bool {
+	_, _, ok := cutPartial(path)
+	return ok
+}
+
+// PartialPID is the number of the process that made the unfinished folder at path.
+func PartialPID(path string) (int, bool) {
+	_, number, ok := cutPartial(path)
+	if !ok {
+		return 0, false
+	}
+	number, _, _ = strings.Cut(number, "-") // a second folder of one process has a count behind it
+	pid, err := strconv.Atoi(number)
+	return pid, err == nil
+}
+
+// cutPartial splits PATH.partial-PID.
+func cutPartial(path string) (final, number string, ok bool) {
+	base := filepath.Base(path)
+	mark := strings.LastIndex(base, partialMark)
+	if mark <= 0 {
+		return "", "", false
+	}
+	return filepath.Join(filepath.Dir(path), base[:mark]), base[mark+len(partialMark):], true
+}
+
 // Recover takes up the temporary folder of a run that was killed: it cuts off a line that was not written to its end
 // and returns the folder and the manifest of the run. Summarise Records, then Finish. The run must not be going on.
 //
 // What a kill loses is what only the process had: requests not flushed, gaps between tokens (but for each request's
-// longest), and switch costs.
+// longest), switch costs, batches, and the exact tokens of the steady window.
 func Recover(dir string) (*Folder, *Manifest, error) {
 	dir, err := resolve(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	mark := strings.LastIndex(filepath.Base(dir), partialMark)
-	if mark <= 0 {
+	final, _, ok := cutPartial(dir)
+	if !ok {
 		return nil, nil, fmt.Errorf("%s: not the folder of an unfinished run: want a name with %q", dir, partialMark)
 	}
 	m, err := readManifestFile(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	final := filepath.Join(filepath.Dir(dir), filepath.Base(dir)[:mark])
 	f := &Folder{path: final, final: final, dir: dir, run: m.Run, every: 1}
 	names, err := partNames(dir)
 	if err != nil {

@@ -29,6 +29,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"interrupt": interrupt,
+			"sigkill":   sigkill,
 			"json":      jsonAt,
 			"bytes":     writeBytes,
 		},
@@ -64,24 +65,38 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	program, err := lookPath(ts.Getenv("PATH"), args[2])
+	if got := exitCode(ts, endMidway(ts, os.Interrupt, args[1], args[2:])); got != want {
+		ts.Fatalf("exit code %d after SIGINT, want %d", got, want)
+	}
+}
+
+// sigkill runs a program and sends it SIGKILL once a file that the pattern matches has content: sigkill PATTERN PROGRAM
+// [ARGUMENT...].
+func sigkill(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: sigkill PATTERN PROGRAM [ARGUMENT...]")
+	}
+	endMidway(ts, os.Kill, args[0], args[1:])
+}
+
+// endMidway runs a program, signals it once a file that the pattern matches has content, and returns how it ended.
+func endMidway(ts *testscript.TestScript, signal os.Signal, pattern string, command []string) error {
+	program, err := lookPath(ts.Getenv("PATH"), command[0])
 	ts.Check(err)
-	cmd := exec.Command(program, args[3:]...)
+	cmd := exec.Command(program, command[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
 	ts.Check(cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for !anyContent(ts.MkAbs(args[1])) {
+	for !anyContent(ts.MkAbs(pattern)) {
 		select {
 		case err := <-ended:
-			ts.Fatalf("ended before %s had content: %v", args[1], err)
+			ts.Fatalf("ended before %s had content: %v", pattern, err)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	ts.Check(cmd.Process.Signal(os.Interrupt))
-	if got := exitCode(ts, <-ended); got != want {
-		ts.Fatalf("exit code %d after SIGINT, want %d", got, want)
-	}
+	ts.Check(cmd.Process.Signal(signal))
+	return <-ended
 }
 
 func lookPath(path, name string) (string, error) {

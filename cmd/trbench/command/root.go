@@ -63,7 +63,11 @@ the best batching thresholds from a Markov chain; and runs real models on the CP
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
-	root.AddCommand(runCommand(), sweepCommand(), markovCommand(), fidelityCommand(), calibrateCommand(), dataCommand(), modelsCommand(), programsCommand(), programCommand(), generateCommand(), doctorCommand(), versionCommand())
+	root.AddCommand(
+		runCommand(), sweepCommand(), markovCommand(), calibrateCommand(), fidelityCommand(),
+		programsCommand(), programCommand(), dataCommand(), modelsCommand(), resultsCommand(),
+		generateCommand(), doctorCommand(), versionCommand(),
+	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	judgeArgs(root)

@@ -209,19 +209,24 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 func (p *Plan) base(pt *Point) results.Point {
 	b := results.Point{
 		System: pt.System.Name, Algorithm: pt.Algorithm, Workload: pt.Set.Name, Pair: p.Pair.Name,
-		Concurrency: pt.Concurrency, Threshold: pt.Vector, Source: "simulated", Arrival: p.Config.Arrival.String(),
+		Concurrency: pt.Concurrency, Threshold: pt.Vector, Source: sourceOf(p.Config.Engine), Arrival: p.Config.Arrival.String(),
 		Latency: p.Latency.Name,
 	}
 	if pt.System.Name == "tokenrouter" {
 		b.Batching = p.Policy.Name
 	}
-	switch p.Config.Engine {
-	case "fake":
-		b.Source = "emulated" // real loops and timers, slept steps
-	case "cpu":
-		b.Source = "measured"
-	}
 	return b
+}
+
+// sourceOf says what the figures of an engine are.
+func sourceOf(engine string) string {
+	switch engine {
+	case "fake":
+		return "emulated" // real loops and timers, slept steps
+	case "cpu":
+		return "measured"
+	}
+	return "simulated"
 }
 
 func (pt *Point) String() string {
