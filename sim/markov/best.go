@@ -104,6 +104,9 @@ func (s *searcher) throughput(ctx context.Context, threshold []int) (float64, er
 	if err != nil {
 		return 0, fmt.Errorf("at N = %d, B = %v: %w", s.n, threshold, err)
 	}
+	if o.Solved != nil {
+		o.Solved()
+	}
 	return r.Throughput, nil
 }
 

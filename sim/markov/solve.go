@@ -52,7 +52,8 @@ type Options struct {
 	MaxSweeps int     // 0: DefaultMaxSweeps
 	MaxBytes  int64   // of one chain, Workers of which may be held at once; 0: DefaultMaxBytes
 	Method    Method
-	Workers   int // chains solved at once by Best and BuildTable; 0: as many as the process may use cores
+	Workers   int    // chains solved at once by Best and BuildTable; 0: as many as the process may use cores
+	Solved    func() // called after each vector that Best or BuildTable has solved, by several goroutines; may be nil
 }
 
 func (o Options) filled() Options {

@@ -28,6 +28,7 @@ type markovFlags struct {
 	quantum   time.Duration
 	table     string
 	output    string
+	progress  string
 }
 
 func markovCommand() *cobra.Command {
@@ -64,6 +65,7 @@ active requests, as trbench run --threshold FILE loads it.`,
 	fs.DurationVar(&f.quantum, "quantum", 0, "unit of time of the chain (0: the largest that holds all step times)")
 	fs.StringVar(&f.table, "table", "", "write the best vectors for 1..N requests to `FILE`")
 	outputFormat(cmd, &f.output)
+	addProgressFlag(cmd, &f.progress)
 	complete(cmd, "algorithm", route.Names()...)
 	return cmd
 }
@@ -143,13 +145,17 @@ func (f *markovFlags) run(cmd *cobra.Command) error {
 	if f.n < 1 {
 		return badUsage("--requests %d: want at least 1", f.n)
 	}
-	o := markov.Options{Quantum: f.quantum}
+	bar, err := newProgress(cmd.ErrOrStderr(), f.progress, -1, "threshold vectors solved")
+	if err != nil {
+		return err
+	}
+	o := markov.Options{Quantum: f.quantum, Solved: func() { bar.add(1) }}
 	search := markov.SmallEager
 	if f.full {
 		search = markov.Full
 	}
 	if f.table != "" {
-		return f.writeTable(cmd, m, names, search, o)
+		return f.writeTable(cmd, m, names, search, o, bar.done)
 	}
 	a := answer{N: f.n, Source: "computed: exact DTMC, paper appendix D"}
 	if a.UpperBound, err = markov.UpperBound(m, f.n); err != nil {
@@ -171,6 +177,7 @@ func (f *markovFlags) run(cmd *cobra.Command) error {
 		return printSolution(cmd.OutOrStdout(), a, r)
 	}
 	best, err := markov.Best(cmd.Context(), m, f.n, search, o)
+	bar.done()
 	if err != nil {
 		return markovError(err)
 	}
@@ -209,12 +216,14 @@ func (f *markovFlags) vector(models int) ([]int, error) {
 }
 
 // writeTable is --table.
-func (f *markovFlags) writeTable(cmd *cobra.Command, m markov.Model, names []string, search markov.Search, o markov.Options) error {
+func (f *markovFlags) writeTable(cmd *cobra.Command, m markov.Model, names []string, search markov.Search, o markov.Options,
+	done func()) error {
 	file, err := os.Create(f.table)
 	if err != nil {
 		return badUsage("--table: %w", err)
 	}
 	t, err := markov.BuildTable(cmd.Context(), m, names, f.n, search, o)
+	done()
 	if err == nil {
 		err = t.Write(file)
 	} else {

@@ -98,7 +98,7 @@ func compare(cmd *cobra.Command, cfg *experiment.Config, folder *results.Folder,
 	if err := folder.Describe(m); err != nil {
 		return err
 	}
-	count, done, err := countNumbers(cmd, progress, cells)
+	bar, err := newProgress(cmd.ErrOrStderr(), progress, cells, "published numbers")
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func compare(cmd *cobra.Command, cfg *experiment.Config, folder *results.Folder,
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	report, err := paper.Run(cmd.Context(), paper.Options{Seed: cfg.Seed, Workers: workers, Progress: count})
-	done()
+	report, err := paper.Run(cmd.Context(), paper.Options{Seed: cfg.Seed, Workers: workers, Progress: bar.add})
+	bar.done()
 	if err != nil {
 		if cmd.Context().Err() != nil {
 			return &experiment.Error{Code: experiment.ExitInterrupted, Err: errors.New("interrupted: nothing is written")}
@@ -144,29 +144,6 @@ func compare(cmd *cobra.Command, cfg *experiment.Config, folder *results.Folder,
 	}
 	_, err = fmt.Fprintf(w, "Results: %s\n", folder.Path())
 	return err
-}
-
-// countNumbers shows how many published numbers are compared, as newProgress shows requests.
-func countNumbers(cmd *cobra.Command, progress string, total int) (count func(int), done func(), err error) {
-	p, err := newProgress(cmd.ErrOrStderr(), progress, total)
-	if err != nil {
-		return nil, nil, err
-	}
-	if p.out == nil {
-		if p.bar != nil {
-			p.bar.Describe("published numbers")
-		}
-		return p.add, p.done, nil
-	}
-	return func(n int) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.ended += n
-		if now := time.Now(); now.After(p.next) {
-			p.next = now.Add(plainEvery)
-			fmt.Fprintf(p.out, "trbench: %d of %d published numbers\n", p.ended, p.total)
-		}
-	}, p.done, nil
 }
 
 // describePaper is --dry-run.

@@ -24,7 +24,8 @@ type progress struct {
 
 	mu    sync.Mutex
 	out   io.Writer // plain lines; nil for none
-	total int
+	total int       // -1 where unknown
+	what  string
 	ended int
 	next  time.Time
 }
@@ -32,8 +33,9 @@ type progress struct {
 // plainEvery is the time between two plain lines.
 const plainEvery = 3 * time.Second
 
-func newProgress(w io.Writer, kind string, total int) (*progress, error) {
-	p := &progress{total: total}
+// newProgress counts up to total things called what; total -1 is unknown.
+func newProgress(w io.Writer, kind string, total int, what string) (*progress, error) {
+	p := &progress{total: total, what: what}
 	if kind == "auto" {
 		kind = "plain"
 		if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -43,7 +45,7 @@ func newProgress(w io.Writer, kind string, total int) (*progress, error) {
 	switch kind {
 	case "bar":
 		p.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("requests"), progressbar.OptionShowCount(),
+			progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
 			progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetPredictTime(true))
 	case "plain":
@@ -55,7 +57,7 @@ func newProgress(w io.Writer, kind string, total int) (*progress, error) {
 	return p, nil
 }
 
-// add counts ended requests. It may be called by several goroutines.
+// add counts what has ended. It may be called by several goroutines.
 func (p *progress) add(n int) {
 	if p.bar != nil {
 		_ = p.bar.Add(n) // what a terminal refuses is not worth stopping a run
@@ -69,7 +71,11 @@ func (p *progress) add(n int) {
 	p.ended += n
 	if now := time.Now(); now.After(p.next) {
 		p.next = now.Add(plainEvery)
-		fmt.Fprintf(p.out, "trbench: %d of %d requests\n", p.ended, p.total)
+		of := ""
+		if p.total >= 0 {
+			of = fmt.Sprintf(" of %d", p.total)
+		}
+		fmt.Fprintf(p.out, "trbench: %d%s %s\n", p.ended, of, p.what)
 	}
 }
 

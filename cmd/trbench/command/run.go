@@ -158,7 +158,7 @@ func usageInGroups(cmd *cobra.Command) {
 
 // runPlan runs a plan and writes its results.
 func runPlan(cmd *cobra.Command, plan *experiment.Plan, progress string) error {
-	bar, err := newProgress(cmd.ErrOrStderr(), progress, plan.Requests())
+	bar, err := newProgress(cmd.ErrOrStderr(), progress, plan.Requests(), "requests")
 	if err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func runSweep(cmd *cobra.Command, s *experiment.Sweep, cfg *experiment.Config, o
 	if err != nil {
 		return err
 	}
-	bar, err := newProgress(cmd.ErrOrStderr(), progress, s.Runs())
+	bar, err := newProgress(cmd.ErrOrStderr(), progress, s.Runs(), "runs")
 	if err != nil {
 		return errors.Join(err, journal.Close())
 	}
