@@ -177,7 +177,7 @@ func Keys() []Key {
 		free(flag("trace", groupOutput, "false", "write trace.json, a timeline of every step for Perfetto or chrome://tracing", func(c *Config) *bool { return &c.Trace })),
 		free(flag("step_log", groupOutput, "false", "write steps.NNN.csv, every step of each point, as trbench calibrate reads it", func(c *Config) *bool { return &c.Steps })),
 		free(count("workers", groupOutput, "0", "points run at once; 0: one a core", 0, 1024, func(c *Config) *int { return &c.Workers })),
-		count("max_failed", groupOutput, "0", "requests that may fail before the run exits with 5", 0, workloads.MaxRequests, func(c *Config) *int { return &c.MaxFail }),
+		free(count("max_failed", groupOutput, "0", "requests that may fail before the run exits with 5", 0, workloads.MaxRequests, func(c *Config) *int { return &c.MaxFail })),
 	}
 }
 
