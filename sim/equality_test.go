@@ -93,6 +93,10 @@ func TestRPCCostsAtOneRequest(t *testing.T) {
 	}
 	const us = time.Microsecond
 	sum := time.Duration(tokens*50+tokens*(tokens-1)/2) * us // prompts sent, one microsecond a token
+	squares := time.Duration(0)
+	for i := time.Duration(50); i < 150; i++ {
+		squares += i * i
+	}
 	for _, c := range []struct {
 		name  string
 		costs RPCCosts
@@ -103,6 +107,8 @@ func TestRPCCostsAtOneRequest(t *testing.T) {
 		{"server", RPCCosts{Server: 70 * us}, tokens * 70 * us},
 		{"server, per token sent", RPCCosts{ServerPerToken: us}, sum},
 		{"server, per token generated", RPCCosts{ServerPerGenerated: us}, time.Duration(tokens*(tokens-1)/2) * us},
+		{"server, per square of tokens generated", RPCCosts{Squared: SquaredCosts{Generated: 3}}, 3 * (99 * 100 * 199 / 6)},
+		{"server, per square of tokens sent", RPCCosts{Squared: SquaredCosts{Token: 2}}, 2 * squares},
 		{"extend", RPCCosts{Extend: []time.Duration{500 * us}}, 500 * us}, // the prefill alone
 	} {
 		if got := base(c.costs) - free; got != c.want {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"time"
 
 	"github.com/trbench/trbench/engine/clock"
@@ -23,6 +24,26 @@ type orchestration struct {
 	chunks []chunk         // on their way to the client, by slot
 	spare  []uint32        // free slots
 }
+
+// SquaredCosts is CPU time of a server that grows with the square of a length, ns for each token squared.
+type SquaredCosts struct{ Generated, Token float64 }
+
+// ServerTime is a server's CPU time for one call of prompt tokens, of which generated ones are not the request's own
+// prompt: Server + g ServerPerGenerated + n ServerPerToken + g² Squared.Generated + n² Squared.Token.
+func (c *RPCCosts) ServerTime(prompt, generated int32) time.Duration {
+	n, g := time.Duration(prompt), time.Duration(generated)
+	t := c.Server + g*c.ServerPerGenerated + n*c.ServerPerToken
+	if c.Squared == (SquaredCosts{}) {
+		return t
+	}
+	square := func(tokens int32, ns float64) time.Duration {
+		return time.Duration(min(math.Round(float64(tokens)*float64(tokens)*ns), float64(longest)))
+	}
+	return t + square(generated, c.Squared.Generated) + square(prompt, c.Squared.Token)
+}
+
+// longest bounds one cost, so that absurd keys make a slow server and not an overflow.
+const longest = 30 * 24 * time.Hour
 
 // chunk is streamed tokens on their way to the client.
 type chunk struct {
@@ -118,11 +139,9 @@ func (o *orchestration) issue(w *world, h step.Handle, next dispatch.Call) {
 		c.parted = c.sent
 		w.live[h].hops++
 	}
-	prompt := time.Duration(next.Prompt)
-	generated := prompt - time.Duration(w.cfg.Requests[w.live[h].id].Prompt)
+	generated := next.Prompt - w.cfg.Requests[w.live[h].id].Prompt
 	free := &o.server[next.Model]
-	*free = max(*free, w.now.Add(o.costs.RTT/2)).Add(
-		o.costs.Server + generated*o.costs.ServerPerGenerated + prompt*o.costs.ServerPerToken)
+	*free = max(*free, w.now.Add(o.costs.RTT/2)).Add(o.costs.ServerTime(next.Prompt, generated))
 	w.queue.Push(*free, atMessage, evCall, int32(h), 0)
 }
 

@@ -85,8 +85,9 @@ type RPCCosts struct {
 	// Dispatch is the orchestrator's CPU time a call, one call at a time: a fixed part and one for each token sent.
 	Dispatch, DispatchPerToken time.Duration
 	// Server is a server's CPU time a call, one call at a time and before the step: a fixed part, one for each token
-	// generated so far, and one for each token of the prompt sent.
+	// generated so far, and one for each token of the prompt sent; Squared adds parts that grow faster.
 	Server, ServerPerGenerated, ServerPerToken time.Duration
+	Squared                                    SquaredCosts
 	// Extend is added to a step that processes more than one token of some request, by model: such steps run without a
 	// CUDA graph in some servers. nil is none.
 	Extend []time.Duration

@@ -229,6 +229,10 @@ func printSummary(w io.Writer, format string, s *results.Summary) error {
 
 // describePlan is --dry-run.
 func describePlan(w io.Writer, p *experiment.Plan, flags *configFlags) error {
+	costs, err := p.CostSources()
+	if err != nil {
+		return err
+	}
 	if p.Config.Output == "json" {
 		doc := struct {
 			Run        string          `json:"run"`
@@ -239,8 +243,9 @@ func describePlan(w io.Writer, p *experiment.Plan, flags *configFlags) error {
 			Deployment string          `json:"deployment"`
 			KVTokens   int             `json:"kv_tokens"`
 			Latency    []string        `json:"latency_sources"`
+			Calls      []string        `json:"call_costs"`
 			Warnings   []string        `json:"warnings"`
-		}{p.Hash, p.Folder(), p.ConfigJSON(), len(p.Points), p.Requests(), p.DescribeDeployment(), p.KVTokens, p.LatencySources(), p.Warnings}
+		}{p.Hash, p.Folder(), p.ConfigJSON(), len(p.Points), p.Requests(), p.DescribeDeployment(), p.KVTokens, p.LatencySources(), costs, p.Warnings}
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(doc)
@@ -265,6 +270,9 @@ func describePlan(w io.Writer, p *experiment.Plan, flags *configFlags) error {
 	fmt.Fprintf(w, "# Deployment: %s\n", p.DescribeDeployment())
 	for _, l := range p.LatencySources() {
 		fmt.Fprintf(w, "# Latency: %s\n", l)
+	}
+	for _, l := range costs {
+		fmt.Fprintf(w, "# Call: %s\n", l)
 	}
 	for _, s := range p.Sets {
 		prompt, output := s.Tokens()

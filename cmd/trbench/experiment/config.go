@@ -83,6 +83,7 @@ type RPC struct {
 	RTTUS                                      *float64
 	DispatchUS, DispatchUSPerToken             *float64
 	ServerUS, ServerUSPerGen, ServerUSPerToken *float64
+	ServerNSPerGen2, ServerNSPerToken2         *float64
 	ExtendUS                                   []float64
 }
 

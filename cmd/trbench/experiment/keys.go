@@ -126,7 +126,7 @@ func Keys() []Key {
 			0, 0.999, func(c *Config) *float64 { return &c.Correlation }),
 
 		list("system", groupSystem, "tokenrouter,rpc:vllm-apc,rpc:vllm-noapc,large-only",
-			"systems: tokenrouter, rpc:vllm-apc, rpc:vllm-noapc, step-sync, large-only, small-only", func(c *Config) *[]string { return &c.System }, systems),
+			"systems: tokenrouter, rpc:vllm-apc, rpc:vllm-noapc, rpc:sglang-radix, step-sync, large-only, small-only", func(c *Config) *[]string { return &c.System }, systems),
 		word("engine", groupSystem, "sim", "what runs the scheduler: sim (virtual clock), fake (wall clock, sleeps the latency), cpu (wall clock, real models)",
 			func(c *Config) *string { return &c.Engine }, []string{"sim", "fake", "cpu"}),
 		real("sampling.temperature", groupSystem, "0", "of real models; 0: greedy", 0, 100, func(c *Config) *float64 { return &c.Temperature }),
@@ -155,6 +155,8 @@ func Keys() []Key {
 		knob("rpc.server_us", "a server's CPU time a call, one call at a time", func(c *Config) **float64 { return &c.RPC.ServerUS }),
 		knob("rpc.server_us_per_generated", "and for each token generated so far", func(c *Config) **float64 { return &c.RPC.ServerUSPerGen }),
 		knob("rpc.server_us_per_token", "and for each token of the prompt", func(c *Config) **float64 { return &c.RPC.ServerUSPerToken }),
+		knobIn("ns", "rpc.server_ns_per_generated_squared", "and for the square of the tokens generated so far", func(c *Config) **float64 { return &c.RPC.ServerNSPerGen2 }),
+		knobIn("ns", "rpc.server_ns_per_token_squared", "and for the square of the tokens of the prompt", func(c *Config) **float64 { return &c.RPC.ServerNSPerToken2 }),
 		reals("rpc.extend_us", groupRPC, "", "added to a step that feeds more than one token of a request, by model: no CUDA graph", func(c *Config) *[]float64 { return &c.RPC.ExtendUS }),
 
 		{Name: "slo", Flag: true, Kind: "list", Group: groupOutput, Help: "for goodput: ttft=500ms,tpot=30ms,e2e=10s,itl=200ms; a request must meet all",
@@ -368,8 +370,10 @@ func reals(name, group, def, help string, at func(*Config) *[]float64) Key {
 }
 
 // knob is a cost that may be left to a preset.
-func knob(name, help string, at func(*Config) **float64) Key {
-	return Key{Name: name, Kind: "number", Group: groupRPC, Help: help + ", us",
+func knob(name, help string, at func(*Config) **float64) Key { return knobIn("us", name, help, at) }
+
+func knobIn(unit, name, help string, at func(*Config) **float64) Key {
+	return Key{Name: name, Kind: "number", Group: groupRPC, Help: help + ", " + unit,
 		set: func(c *Config, s string) error {
 			if s == "" {
 				*at(c) = nil
@@ -377,7 +381,7 @@ func knob(name, help string, at func(*Config) **float64) Key {
 			}
 			x, err := strconv.ParseFloat(s, 64)
 			if err != nil || !(x >= 0 && x <= 1e9) {
-				return fmt.Errorf("%q: want microseconds from 0 to 1e9", s)
+				return fmt.Errorf("%q: want %s from 0 to 1e9", s, map[string]string{"us": "microseconds", "ns": "nanoseconds"}[unit])
 			}
 			*at(c) = &x
 			return nil

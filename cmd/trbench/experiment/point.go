@@ -3,7 +3,6 @@ package experiment
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/core"
@@ -127,33 +126,6 @@ func (p *Plan) rates() []float64 {
 		}
 	}
 	return rates
-}
-
-// rpcCosts is a system's preset with the keys that are set laid over it.
-func (p *Plan) rpcCosts(s System) (sim.RPCCosts, error) {
-	costs, k := s.Costs, p.Config.RPC
-	costs.Calls = k.Calls
-	for _, o := range []struct {
-		key *float64
-		to  *time.Duration
-	}{
-		{k.RTTUS, &costs.RTT}, {k.DispatchUS, &costs.Dispatch}, {k.DispatchUSPerToken, &costs.DispatchPerToken},
-		{k.ServerUS, &costs.Server}, {k.ServerUSPerGen, &costs.ServerPerGenerated}, {k.ServerUSPerToken, &costs.ServerPerToken},
-	} {
-		if o.key != nil {
-			*o.to = micros(*o.key)
-		}
-	}
-	if k.ExtendUS != nil {
-		if len(k.ExtendUS) != len(p.Pair.Models) {
-			return costs, usagef("rpc.extend_us: %d values for %d models", len(k.ExtendUS), len(p.Pair.Models))
-		}
-		costs.Extend = nil
-		for _, us := range k.ExtendUS {
-			costs.Extend = append(costs.Extend, micros(us))
-		}
-	}
-	return costs, nil
 }
 
 // done is what one run of a point leaves.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trbench/trbench/engine/core"
 	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/internal/suggest"
 	"github.com/trbench/trbench/sim"
@@ -19,8 +18,9 @@ type System struct {
 	Topology sim.Topology
 	// Only is the model of a single-model system, counted from the smallest; -1 is the largest. Routed systems have none.
 	Only int
-	// Costs of an rpc system: its preset.
+	// Costs of an rpc system: its preset; Why says where they come from, by key.
 	Costs sim.RPCCosts
+	Why   map[string]string
 }
 
 // Routed says that the system runs a routing algorithm.
@@ -34,24 +34,13 @@ func (s System) AllLarge() bool { return !s.Routed() && s.Only != 0 }
 // The rpc presets charge what has a source and nothing else, so their ratios are lower bounds: a server's own request
 // handling (tokenising, HTTP workers, process hops) comes on top and is rpc.server_us.
 func Systems() []System {
-	vllm := sim.RPCCosts{
-		// assumed: one call on a local network, both ways, with its event loops; rpc.rtt_us = 0 shows what it buys.
-		RTT: micros(1000),
-		// measured: HTTP + JSON with token ids takes 65 / 235 / 722 us a call at 128 / 2,000 / 8,000 ids, serialised in one
-		// process; the line through the ends.
-		Dispatch:         micros(54),
-		DispatchPerToken: micros(.084),
-		// vLLM captures steps with extends piecewise: no penalty. The paper's ablation (SGLang without CUDA graphs) has
-		// +9.7 and +20.9 ms a step: rpc.extend_us = 9700,20900.
-		Extend: nil,
-	}
-	apc, none := vllm, vllm
-	apc.Cache = core.RetainBlocks // vLLM's automatic prefix caching: full blocks of 16, so up to 16 tokens are fed again a call
-	none.Cache = core.RetainNone  // every call feeds the whole context again
+	apc, none, radix := rpcPresets()
 	return []System{
 		{Name: "tokenrouter", Summary: "one subserver a model, handoff-resume with resident KV, delayed batching", Topology: sim.TokenRouter},
-		{Name: "rpc:vllm-apc", Summary: "separate servers, a call a token, block-granular prefix cache", Topology: sim.RPC, Costs: apc},
-		{Name: "rpc:vllm-noapc", Summary: "separate servers, a call a token, no prefix cache", Topology: sim.RPC, Costs: none},
+		{Name: "rpc:vllm-apc", Summary: "separate servers, a call a token, block-granular prefix cache", Topology: sim.RPC, Costs: apc.costs, Why: apc.why},
+		{Name: "rpc:vllm-noapc", Summary: "separate servers, a call a token, no prefix cache", Topology: sim.RPC, Costs: none.costs, Why: none.why},
+		{Name: "rpc:sglang-radix", Summary: "separate servers, a call a token, radix cache and the CPU time that it takes", Topology: sim.RPC,
+			Costs: radix.costs, Why: radix.why},
 		{Name: "step-sync", Summary: "the models in turn, a barrier after each step", Topology: sim.StepSync},
 		{Name: "large-only", Summary: "the large model alone, one streaming call a request", Topology: sim.Single, Only: -1},
 		{Name: "small-only", Summary: "the small model alone", Topology: sim.Single, Only: 0},

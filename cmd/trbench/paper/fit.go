@@ -38,6 +38,30 @@ func (o overheads) of(graphs string, i int) time.Duration {
 	return 0
 }
 
+// from are the cells whose numbers set the parameters of a set-up.
+func (s *Setup) from() []string {
+	var cells []string
+	if s.P == 0 && s.Middle == "" && s.System != "large-only" {
+		cells = append(cells, s.RateOf)
+	}
+	if s.contends() {
+		cells = append(cells, contentionCell)
+	}
+	if s.Graphs != "" { // each overhead is a difference of two cells
+		cells = append(cells, ablationRate, routerCell)
+	}
+	if s.Graphs == "llm" || s.Graphs == "slm" {
+		cells = append(cells, llmCell)
+	}
+	if s.Graphs == "slm" {
+		cells = append(cells, slmCell)
+	}
+	if s.Nodes == 2 {
+		cells = append(cells, oneNodeCell, twoNodesCell)
+	}
+	return cells
+}
+
 // fit solves what the cells at one request say: the switch rate of each set-up, and the overheads.
 func (b *bench) fit(sections []Section) error {
 	b.kappa = latency.FittedContention

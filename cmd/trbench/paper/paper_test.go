@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/trbench/trbench/results"
@@ -17,27 +19,31 @@ var update = flag.Bool("update", false, "write docs/REPRODUCTION.md anew")
 
 const document = "../../../docs/REPRODUCTION.md"
 
-// run compares the sections that take little: the others cost some ten seconds of one core.
-func run(t *testing.T, all bool) *Report {
-	t.Helper()
-	long := map[string]bool{"orchestration": true, "article": true, "original": true, "llm-only": true, "scaling": true}
+// whole is every section, computed once; -short leaves out those that take longest.
+var whole = sync.OnceValues(func() (*Report, error) {
+	long := map[string]bool{"orchestration": true, "combinations": true, "article": true, "original": true}
 	o := Options{Seed: 1, Workers: 2}
-	if !all {
+	if testing.Short() && !*update {
 		o.Only = func(c *Cell) bool { name, _, _ := strings.Cut(c.ID, "/"); return !long[name] }
 	}
-	r, err := Run(context.Background(), o)
+	return Run(context.Background(), o)
+})
+
+func wholeReport(t *testing.T) *Report {
+	t.Helper()
+	r, err := whole()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// The document is that of the code, row by row, and our errors are within what is asked of a faithful simulator.
+// The document is that of the code, row by row.
 func TestDocument(t *testing.T) {
+	r := wholeReport(t)
+	reasons(t, r)
 	if *update {
 		var b bytes.Buffer
-		r := run(t, true)
-		reasons(t, r)
 		if err := r.Markdown(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +56,6 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	r := run(t, false)
 	computed := 0
 	for i := range r.Sections {
 		c := &r.Sections[i]
@@ -65,33 +70,101 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%s: section %q is out of date: go test ./cmd/trbench/paper -update", document, c.Title)
 		}
 	}
-	if computed < 6 {
-		t.Errorf("%d sections were compared, want 6 at least", computed)
+	if computed < 10 {
+		t.Errorf("%d sections were compared, want 10 at least", computed)
 	}
 	for _, f := range r.fitted() {
 		if !strings.Contains(text, f) {
 			t.Errorf("%s does not say %q", document, f)
 		}
 	}
-	bounds := map[string][2]float64{ // mean and largest error, %
-		"dtmc": {.1, .1}, "measured": {5, 10}, "ablation": {5, 10}, "parallelism": {8, 8}, "pairs": {12, 12},
-		"official": {15, 15},
-	}
-	for i := range r.Sections {
-		c := &r.Sections[i]
-		if bound, ok := bounds[c.Name]; ok {
-			if e := c.Errors(); 100*e.Mean > bound[0] || 100*e.Largest > bound[1] {
-				t.Errorf("%s: %v; want mean <= %g %%, largest <= %g %%", c.Name, e, bound[0], bound[1])
+}
+
+// Our errors are within what is asked of a faithful simulator.
+func TestBars(t *testing.T) {
+	r := wholeReport(t)
+	for _, bar := range []struct {
+		rows          string  // the claims whose id begins so
+		mean, largest float64 // error of the predicted ones, %
+	}{
+		{"dtmc/", .1, .1}, {"measured/", 5, 10}, {"ablation/", 5, 10}, {"parallelism/", 8, 8}, {"pairs/", 12, 12},
+		{"official/", 15, 15}, {"llm-only/", 12, 12}, {"gpus/r2r/", 5, 5}, {"gpus/co-llm/", 10, 10}, {"gpus/citer/", 17, 17},
+	} {
+		var some Compared
+		for _, s := range r.Sections {
+			some.Cells = append(some.Cells, s.Cells...)
+			for _, c := range s.Claims {
+				if strings.HasPrefix(c.ID, bar.rows) {
+					some.Claims = append(some.Claims, c)
+				}
 			}
 		}
-		for _, claim := range c.Claims {
-			if d := claim.Difference.Or(0); claim.Kind == "fitted" && math.Abs(d) > .02 {
-				t.Errorf("%s is fitted, and %.1f %% off: want 2 %% at most", claim.ID, 100*d)
+		if e := some.Errors(); e.Cells == 0 || 100*e.Mean > bar.mean || 100*e.Largest > bar.largest {
+			t.Errorf("%s: %v; want mean <= %g %%, largest <= %g %%", bar.rows, e, bar.mean, bar.largest)
+		}
+	}
+	for _, s := range r.Sections {
+		for _, c := range s.Claims {
+			if d := c.Difference.Or(0); c.Kind == "fitted" && math.Abs(d) > .03 { // rates are solved without prefills, which weigh in short outputs
+				t.Errorf("%s is fitted, and %.1f %% off: want 3 %% at most", c.ID, 100*d)
+			}
+			if x := c.Ours.Or(0); c.ID == "scaling/n16-over-n1" && (x < 7.5 || x > 10) {
+				t.Errorf("%s: %.2f, want 7.5 to 10", c.ID, x)
 			}
 		}
 	}
 	ordered(t, r)
-	reasons(t, r)
+}
+
+// A prediction does not rest on its own number, and what is fitted says so: the cells that set a row's parameters are known
+// (Setup.from), and the row is fitted if it is one of them, or the same number printed twice.
+func TestFittedIsNotPredicted(t *testing.T) {
+	sections, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string]*Cell{}
+	for _, s := range sections {
+		for _, c := range s.Cells {
+			cells[c.ID] = c
+		}
+	}
+	fitted := 0
+	for _, c := range cells {
+		if c.Measure != "" || c.None || c.Published == nil || c.Over != nil {
+			continue
+		}
+		own := false
+		for _, id := range c.Setup.from() {
+			from := cells[id]
+			same := math.Abs(*from.Published/(*c.Published)-1) < 1e-3 && from.Setup.N == c.Setup.N
+			own = own || id == c.ID || same
+		}
+		if own != (c.Kind == "fitted") {
+			t.Errorf("%s is %s; parameters from %v", c.ID, c.Kind, c.Setup.from())
+		}
+		if own {
+			fitted++
+		}
+	}
+	if fitted < 10 {
+		t.Errorf("%d fitted rows, want 10 at least: p, contention and the overheads alone make so many", fitted)
+	}
+
+	number := 100.
+	c := Compared{Section: Section{Name: "x"}}
+	for i, kind := range []string{"fitted", "predicted", "predicted"} {
+		cell := &Cell{ID: fmt.Sprint("x/", i), Kind: kind, Published: &number}
+		if i == 2 {
+			upto := 200.
+			cell.Upto = &upto
+		}
+		c.Cells = append(c.Cells, cell)
+		c.Claims = append(c.Claims, judge(cell, &figure{value: results.F(130)}, nil, nil))
+	}
+	if e := c.Errors(); e.Cells != 1 || e.Worst != "1" {
+		t.Errorf("errors over a fitted row, a predicted one and a range: %+v, want those of the predicted one alone", e)
+	}
 }
 
 // reasons wants a reason beside every number that is not reproduced.

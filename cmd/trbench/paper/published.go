@@ -46,6 +46,7 @@ type Setup struct {
 	N         int     // active requests
 	B         int     // the large model's threshold; 0 is the best one of 1..N
 	Algorithm string  // as trbench run knows it
+	Middle    string  // a third model between the two, or none; as Small
 	Small     string  // MODEL@TP, or MODEL@TP as OTHER@TP: scaled like another model's times from MODEL's TP to that one
 	Large     string  // as Small
 	Steps     string  // tables (A100 kernels and the host overhead), kernels (without it), or the whole steps of paper, article
@@ -68,7 +69,7 @@ var defaults = Setup{
 func (s Setup) over(base Setup) Setup {
 	return Setup{
 		System: cmp.Or(s.System, base.System), N: cmp.Or(s.N, base.N), B: cmp.Or(s.B, base.B),
-		Algorithm: cmp.Or(s.Algorithm, base.Algorithm), Small: cmp.Or(s.Small, base.Small), Large: cmp.Or(s.Large, base.Large),
+		Algorithm: cmp.Or(s.Algorithm, base.Algorithm), Middle: cmp.Or(s.Middle, base.Middle), Small: cmp.Or(s.Small, base.Small), Large: cmp.Or(s.Large, base.Large),
 		Steps: cmp.Or(s.Steps, base.Steps), GPUs: cmp.Or(s.GPUs, base.GPUs), P: cmp.Or(s.P, base.P), Q: cmp.Or(s.Q, base.Q),
 		RateOf: cmp.Or(s.RateOf, base.RateOf), Prompt: cmp.Or(s.Prompt, base.Prompt), Output: cmp.Or(s.Output, base.Output),
 		Nodes: cmp.Or(s.Nodes, base.Nodes), Graphs: cmp.Or(s.Graphs, base.Graphs),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,8 @@ func (r *Report) Summary() *results.Summary {
 	return s
 }
 
-// Errors is how far the predictions of a section are off. Fitted cells, and those without two numbers, are not in it.
+// Errors is how far the predictions of a section are off. Fitted cells, those without two numbers, and those that are
+// published as a range, within which anything is right, are not in it.
 type Errors struct {
 	Cells         int
 	Mean, Largest float64 // of |ours / published - 1|
@@ -43,7 +45,7 @@ func (c *Compared) Errors() Errors {
 	var e Errors
 	for _, claim := range c.Claims {
 		d, ok := claim.Difference.Get()
-		if !ok || claim.Kind != "predicted" {
+		if !ok || claim.Kind != "predicted" || c.cell(claim.ID).Upto != nil {
 			continue
 		}
 		e.Cells++
@@ -76,10 +78,8 @@ func (c *Compared) short(id string) string { return strings.TrimPrefix(id, c.Nam
 func (c *Compared) row(i int) []string {
 	claim, unit := c.Claims[i], c.unit(c.Claims[i].ID)
 	published, ours := value(claim.Published, unit), value(claim.Ours, unit)
-	for _, cell := range c.Cells {
-		if cell.ID == claim.ID && cell.Upto != nil {
-			published = fmt.Sprintf("%g-%g %s", *cell.Published, *cell.Upto, unit)
-		}
+	if cell := c.cell(claim.ID); cell.Upto != nil {
+		published = fmt.Sprintf("%g-%g %s", *cell.Published, *cell.Upto, strings.Replace(unit, "times", "x", 1))
 	}
 	differs := "-"
 	if d, ok := claim.Difference.Get(); ok {
@@ -94,14 +94,13 @@ func (c *Compared) row(i int) []string {
 	return []string{c.short(claim.ID), published, ours, differs, kind, claim.Status}
 }
 
-func (c *Compared) unit(id string) string {
-	for _, cell := range c.Cells {
-		if cell.ID == id {
-			return cell.Unit
-		}
-	}
-	return ""
+// cell is the cell of a claim of this section.
+func (c *Compared) cell(id string) *Cell {
+	i := slices.IndexFunc(c.Cells, func(x *Cell) bool { return x.ID == id })
+	return c.Cells[i]
 }
+
+func (c *Compared) unit(id string) string { return c.cell(id).Unit }
 
 // value writes a figure with its unit; tok/s, the unit of nearly all, is not repeated.
 func value(f results.Float, unit string) string {
@@ -114,6 +113,8 @@ func value(f results.Float, unit string) string {
 		return strconv.FormatFloat(x, 'f', 2, 64) + " x"
 	case "%":
 		return strconv.FormatFloat(x, 'f', 1, 64) + " %"
+	case "ms":
+		return strconv.FormatFloat(x, 'f', 2, 64) + " ms"
 	case "us":
 		return strconv.FormatFloat(x, 'f', 0, 64) + " us"
 	}

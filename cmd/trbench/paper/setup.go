@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -44,6 +45,19 @@ func (b *bench) stepTimes(s *Setup, i int) (latency.Model, error) {
 	return latency.WithHost(m, b.graph.of(s.Graphs, i)), nil
 }
 
+// models are a set-up's, smallest first.
+func (s *Setup) models() []string {
+	if s.Middle != "" {
+		return []string{s.Small, s.Middle, s.Large}
+	}
+	return []string{s.Small, s.Large}
+}
+
+// contends says that the models of a set-up slow each other down.
+func (s *Setup) contends() bool {
+	return s.GPUs == "shared" && s.System == "tokenrouter" && s.Steps == "tables"
+}
+
 // bare is stepTimes with CUDA graphs.
 func (b *bench) bare(s *Setup, i int) (latency.Model, error) {
 	switch s.Steps {
@@ -52,7 +66,7 @@ func (b *bench) bare(s *Setup, i int) (latency.Model, error) {
 	case "article":
 		return latency.Constant([]time.Duration{latency.ArticleSmall, latency.ArticleLarge}[i]), nil
 	case "tables", "kernels":
-		m, err := tabled([]string{s.Small, s.Large}[i])
+		m, err := tabled(s.models()[i])
 		if err != nil || s.Steps == "kernels" {
 			return m, err
 		}
@@ -101,11 +115,25 @@ func (m *standIn) StepTime(s step.Shape) time.Duration {
 	return max(1, time.Duration(math.Round(float64(m.base.StepTime(s))*ratio)))
 }
 
+// remote is a model on another node. A hop of milliseconds can't be the wire, which carries the message in less than a
+// microsecond: it is work of the loops, one message at a time, and so part of the step that takes requests in and sends
+// them back.
+type remote struct {
+	latency.Model
+	visit time.Duration // of both messages of a visit, spread over the steps that a request stays
+}
+
+// StepTime adds the messages of each row.
+func (m *remote) StepTime(s step.Shape) time.Duration {
+	return m.Model.StepTime(s) + time.Duration(s.Seqs())*m.visit
+}
+
 // router is a set-up's algorithm and the rates at which the models' rules fire.
 func (b *bench) router(s *Setup) (route.Router, []float64, error) {
-	r, err := route.New(s.Algorithm, route.Options{Models: 2})
-	if err != nil {
-		return nil, nil, err
+	models := len(s.models())
+	r, err := route.New(s.Algorithm, route.Options{Models: models})
+	if err != nil || models > 2 {
+		return r, make([]float64, models), err // mixed by weights: no rule has a rate
 	}
 	p, err := b.rate(s)
 	if err != nil {
@@ -140,19 +168,20 @@ func (b *bench) config(s *Setup, k int) (*sim.Config, error) {
 	default:
 		return nil, fmt.Errorf("system %q: want tokenrouter, step-sync, large-only or chain", s.System)
 	}
-	if s.GPUs == "shared" && s.System == "tokenrouter" && s.Steps == "tables" {
+	if s.contends() {
 		c.Contention = b.kappa
 	}
-	if s.Nodes == 2 {
-		c.Transport = b.hop
-	}
-	table := core.Table{core.Scalar(2, k)}.Lowered()
-	for i, name := range []string{"small", "large"} {
+	table := core.Table{core.Scalar(len(s.models()), k)}.Lowered()
+	for i, name := range s.models() {
 		m, err := b.stepTimes(s, i)
 		if err != nil {
 			return nil, err
 		}
 		c.Models = append(c.Models, sim.Model{Name: name, Latency: m, Policy: core.Policy{Threshold: table.Column(i)}})
+	}
+	if s.Nodes == 2 {
+		large := &c.Models[len(c.Models)-1]
+		large.Latency = &remote{large.Latency, time.Duration(float64(2*b.hop) * cmp.Or(s.Q, 1))}
 	}
 	r, fire, err := b.router(s)
 	if err != nil {
