@@ -49,6 +49,10 @@ func markdownPoints(g *results.Group) grid {
 		words: []int{1},
 	}
 	versus := slices.ContainsFunc(g.Points, func(p *results.Point) bool { return p.System == results.TokenRouter })
+	priced := priced(g.Points)
+	if priced {
+		table.head = append(table.head, "USD a million tokens")
+	}
 	if versus {
 		table.head = append(table.head, "TokenRouter vs it: tok/s", "P99 TPOT")
 	}
@@ -59,6 +63,9 @@ func markdownPoints(g *results.Group) grid {
 			number(p.TPOT.Percentile(50)), number(p.TPOT.Percentile(99)),
 			number(p.E2E.Percentile(50)), number(p.E2E.Percentile(99)),
 			share(p.LargeShare), grouped(float64(p.Failed)),
+		}
+		if priced {
+			row = append(row, usd(p.CostPerMTok))
 		}
 		if versus {
 			ratio, change := against(g.At(p.Concurrency), p)

@@ -28,6 +28,14 @@ func number(f results.Float) string {
 	return strconv.FormatFloat(x, 'f', 4, 64)
 }
 
+// usd writes a price of a million tokens in three digits; only one above $1,000 has more.
+func usd(f results.Float) string {
+	if x, ok := f.Get(); ok && x >= 99.95 {
+		return grouped(x)
+	}
+	return number(f)
+}
+
 // hundredths writes a figure that stands beside a published one, with the two decimals of those: 161.26.
 func hundredths(f results.Float) string {
 	x, ok := f.Get()

@@ -60,17 +60,22 @@ func TestTablesOnly(t *testing.T) {
 	}
 }
 
-// The widest usual names and figures of any size fit the terminal.
+// The widest usual names and figures of any size fit the terminal, and beside prices those of any usual size.
 func TestSummaryFitsTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		figure := rapid.OneOf(rapid.Float64Range(0.01, 1), rapid.Float64Range(1, 99_999))
 		s := &results.Summary{}
+		var cost results.Float
+		if rapid.Bool().Draw(t, "priced") {
+			cost = results.F(rapid.Float64Range(.01, 999).Draw(t, "cost"))
+			figure = rapid.Float64Range(5, 9_999) // with one column more, what differs by more than 2,000 doesn't fit
+		}
 		for _, system := range []string{"tokenrouter", "rpc:sglang-radix", "rpc:vllm-noapc"} {
 			d := quantiles(figure.Draw(t, "latency") / 1.8)
 			s.Points = append(s.Points, results.Point{
 				System: system, Workload: "gsm8k", Concurrency: rapid.IntRange(0, 999).Draw(t, "n"),
 				OutputTokS: results.F(figure.Draw(t, "output")), TTFT: d, TPOT: d,
-				Failed: rapid.IntRange(0, 1000).Draw(t, "failed"),
+				Failed: rapid.IntRange(0, 1000).Draw(t, "failed"), CostPerMTok: cost,
 			})
 			s.Points[len(s.Points)-1].Concurrency = s.Points[0].Concurrency
 		}

@@ -121,6 +121,9 @@ func heading(s *results.Summary) string {
 func legend(points []results.Point) string {
 	text := "N: requests at a time. TTFT: scheduled arrival to first token. TPOT: time of an output token after the " +
 		"first. P99: 99 % of requests are at or below."
+	if slices.ContainsFunc(points, func(p results.Point) bool { return !p.CostPerMTok.IsNull() }) {
+		text += " USD/Mtok: price of a million output tokens."
+	}
 	if slices.Contains(results.Systems(points), results.TokenRouter) {
 		text += " Last column: TokenRouter's tok/s as a multiple of this system's, and its P99 TPOT against this " +
 			"system's: -40 % is 40 % less."
@@ -135,8 +138,14 @@ func headline(g *results.Group) grid {
 		head:  []string{"N", "system", "output\ntok/s", "TTFT\nP50 ms", "TTFT\nP99 ms", "TPOT\nP99 ms"},
 		words: []int{1},
 	}
+	priced := priced(g.Points)
+	last, width := "TokenRouter vs it\ntok/s   P99 TPOT", 10
+	if priced { // one column more, and all of them in Width
+		table.head = append(table.head, "USD/\nMtok")
+		last, width = "TokenRouter/it\ntok/s P99 TPOT", 8
+	}
 	if versus {
-		table.head = append(table.head, "TokenRouter vs it\ntok/s   P99 TPOT")
+		table.head = append(table.head, last)
 	}
 	for i, n := range g.Concurrencies() {
 		if i > 0 {
@@ -151,9 +160,12 @@ func headline(g *results.Group) grid {
 			if j == 0 {
 				row[0] = concurrency(n)
 			}
+			if priced {
+				row = append(row, usd(p.CostPerMTok))
+			}
 			if versus {
 				ratio, change := against(points, p)
-				row = append(row, fmt.Sprintf("%s %10s", ratio, change))
+				row = append(row, fmt.Sprintf("%s %*s", ratio, width, change))
 			}
 			table.rows = append(table.rows, row)
 		}
@@ -164,7 +176,7 @@ func headline(g *results.Group) grid {
 // systemName marks a point in which requests failed.
 func systemName(p *results.Point) string {
 	if p.Failed > 0 {
-		return p.System + " *"
+		return p.System + "*"
 	}
 	return p.System
 }
@@ -209,4 +221,9 @@ func claims(list []results.Claim) grid {
 		})
 	}
 	return table
+}
+
+// priced says that some point has a cost.
+func priced(points []*results.Point) bool {
+	return slices.ContainsFunc(points, func(p *results.Point) bool { return !p.CostPerMTok.IsNull() })
 }

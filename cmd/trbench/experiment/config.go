@@ -67,6 +67,8 @@ type Config struct {
 
 	RPC RPC
 
+	Price Price
+
 	SLO         string
 	Percentiles []float64
 

@@ -88,6 +88,27 @@ func Keys() []Key {
 			func(c *Config) *int { return &c.LargeTP }),
 		flag("deployment.shared", groupModels, "true", "models share GPUs", func(c *Config) *bool { return &c.Shared }),
 		real("deployment.memory_share", groupModels, "0.9", "share of GPU memory for weights and KV", 0.01, 1, func(c *Config) *float64 { return &c.MemoryShare }),
+		{Name: "price.gpu_hour_usd", Kind: "list", Group: groupModels,
+			Help: "price of one GPU an hour, USD, for the cost of a million output tokens: one for all, one for the GPUs of each model, or auto: assumed by type (unset: no bill)",
+			set: func(c *Config, s string) error {
+				c.Price = Price{Auto: s == auto}
+				if c.Price.Auto {
+					return nil
+				}
+				parts, err := split(s)
+				if err != nil {
+					return err
+				}
+				for _, part := range parts {
+					x, err := strconv.ParseFloat(part, 64)
+					if err != nil || !(x > 0 && x <= 1e6) {
+						return fmt.Errorf("%q: want USD above 0 and at most 1e6, or auto", part)
+					}
+					c.Price.USD = append(c.Price.USD, x)
+				}
+				return nil
+			},
+			get: func(c *Config) string { return c.Price.String() }},
 		count("kv_tokens", groupModels, "0", "KV pool of each model, tokens; 0: what the deployment leaves", 0, 1<<30, func(c *Config) *int { return &c.KVTokens }),
 
 		list("algorithm", groupRouting, "r2r", "routing algorithms: see trbench programs", func(c *Config) *[]string { return &c.Algorithm }, algorithms),

@@ -47,6 +47,7 @@ func (p *Plan) serve(ctx context.Context, pt *Point, seed uint64, rec *recorder)
 		return nil, err
 	}
 	d := &done{point: l.collect.Summarise(p.base(pt)), ttft: l.collect.TTFT()}
+	p.bill(pt, &d.point)
 	for _, s := range e.Stats() {
 		d.tokens += s.Rows
 		d.point.BatchMean = append(d.point.BatchMean, results.Ratio(results.F(float64(s.Rows)), results.F(float64(s.Steps))))

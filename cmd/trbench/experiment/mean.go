@@ -56,6 +56,7 @@ func mean(repeats []*done) *done {
 		func(p *results.Point) *results.Float { return &p.Agreement },
 		func(p *results.Point) *results.Float { return &p.SLOAttainment },
 		func(p *results.Point) *results.Float { return &p.RequestRate },
+		func(p *results.Point) *results.Float { return &p.CostPerMTok },
 	} {
 		*field(p) = at(func(p *results.Point) results.Float { return *field(p) })
 	}

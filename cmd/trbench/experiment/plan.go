@@ -41,6 +41,7 @@ type Plan struct {
 	Points     []Point
 	Warnings   []string
 
+	price    []float64                 // USD an hour of a GPU: one for all, or one a model; nil: no bill
 	program  *starlark.File            // of --program; nil for a built-in algorithm
 	local    *Local                    // models with weights; nil but for --engine cpu
 	recorded *signal.Trace             // what a replayed signal replays; nil for a drawn one
@@ -72,7 +73,7 @@ func NewPlan(ctx context.Context, name string, c *Config) (*Plan, error) {
 }
 
 func (p *Plan) resolve(ctx context.Context) error {
-	for _, part := range []func() error{p.models, p.machine, p.contention, p.routing, p.batching, p.workload} {
+	for _, part := range []func() error{p.models, p.machine, p.prices, p.contention, p.routing, p.batching, p.workload} {
 		if err := part(); err != nil {
 			return err
 		}

@@ -158,6 +158,7 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 		return nil, fmt.Errorf("%s: %w", pt, err)
 	}
 	d := &done{point: o.Summarise(p.base(pt)), ttft: o.TTFT(), tokens: o.Tokens}
+	p.bill(pt, &d.point)
 	if agreement, ok := o.Quality.Agreement(); ok {
 		d.point.Agreement = results.F(agreement)
 	}
