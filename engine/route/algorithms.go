@@ -189,8 +189,8 @@ func (t Token) Value(s signal.Score) float64 {
 	return t.Score
 }
 
-// quiet is the predicate of a run that a rule on single tokens ends where it fires.
-func quiet(r signal.Rule) func(Token) bool {
+// Quiet is DecodeWhile's predicate of a run that ends where a rule on single tokens fires.
+func Quiet(r signal.Rule) func(Token) bool {
 	score, above, threshold := r.Score, r.Above, r.Threshold
 	return func(t Token) bool {
 		x := t.Score
@@ -204,8 +204,8 @@ func quiet(r signal.Rule) func(Token) bool {
 	}
 }
 
-// always is the predicate of a run that nothing but the end of the request ends.
-func always(Token) bool { return true }
+// Always is DecodeWhile's predicate of a run that nothing but the end of the request ends.
+func Always(Token) bool { return true }
 
 func square(n int) [][]float64 {
 	m := make([][]float64, n)

@@ -105,7 +105,7 @@ func cascadeAnswers(rejects func(r *Request, m step.ModelID, last Token) (bool, 
 			r.Drop(r.Held())
 		}
 		for !r.Done() {
-			if _, err := r.DecodeWhile(r.Large(), always); err != nil {
+			if _, err := r.DecodeWhile(r.Large(), Always); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func Query(threshold float64) Program {
 			m = r.Large()
 		}
 		for !r.Done() {
-			if _, err := r.DecodeWhile(m, always); err != nil {
+			if _, err := r.DecodeWhile(m, Always); err != nil {
 				return err
 			}
 		}

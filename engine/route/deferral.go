@@ -43,7 +43,7 @@ func deferral(r signal.Rule) func(Options) (Router, error) {
 		}
 		d := &Deferral{rule: r, large: step.ModelID(o.Models - 1)}
 		if o.Program {
-			p := program(o, d.program(), r)
+			p := program(o, Switch(r), r)
 			p.spec.Chain = d.Chain
 			return p, nil
 		}
@@ -51,9 +51,9 @@ func deferral(r signal.Rule) func(Options) (Router, error) {
 	}
 }
 
-// program is the same algorithm as straight-line code.
-func (d *Deferral) program() Program {
-	confident := quiet(d.rule)
+// Switch is Deferral as straight-line code.
+func Switch(rule signal.Rule) Program {
+	confident := Quiet(rule)
 	return func(r *Request) error {
 		for !r.Done() {
 			t, err := r.DecodeWhile(r.Small(), confident)

@@ -50,15 +50,15 @@ func newEnsemble(o Options) (Router, error) {
 	}
 	e.upto[len(w)-1] = 1
 	if o.Program {
-		p := program(o, e.program(), slices.Repeat([]signal.Rule{draw}, o.Models)...)
+		p := program(o, Mix(e.upto), slices.Repeat([]signal.Rule{draw}, o.Models)...)
 		p.spec.Chain = e.Chain
 		return p, nil
 	}
 	return e, nil
 }
 
-// program is the same algorithm as straight-line code.
-func (e *Ensemble) program() Program {
+// Mix is Ensemble as straight-line code: upto are the weights of the models up to each one, the last one 1.
+func Mix(upto []float64) Program {
 	return func(r *Request) error {
 		m := r.Small()
 		for !r.Done() {
@@ -66,7 +66,8 @@ func (e *Ensemble) program() Program {
 			if err != nil {
 				return err
 			}
-			m = e.pick(t.Score)
+			for m = r.Small(); t.Score >= upto[m]; m++ {
+			}
 		}
 		return nil
 	}

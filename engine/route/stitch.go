@@ -26,16 +26,16 @@ func newStitch(o Options) (Router, error) {
 		for m := range rules {
 			rules[m] = r
 		}
-		p := program(o, s.program(), rules...)
+		p := program(o, Alternate(r), rules...)
 		p.spec.Chain = s.Chain
 		return p, nil
 	}
 	return s, nil
 }
 
-// program is the same algorithm as straight-line code.
-func (s *Stitch) program() Program {
-	confident := quiet(s.rule)
+// Alternate is Stitch as straight-line code.
+func Alternate(rule signal.Rule) Program {
+	confident := Quiet(rule)
 	unsure := func(t Token) bool { return !confident(t) }
 	return func(r *Request) error {
 		for !r.Done() {
