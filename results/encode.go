@@ -261,6 +261,7 @@ func (e *encoder) point(p *Point) {
 	e.dist("icl_ms", p.ICL)
 	e.dist("ttft_from_send_ms", p.TTFTFromSend)
 	e.float("agreement", p.Agreement)
+	e.float("nll_nats_per_token", p.NLL)
 	e.positive("repeats", p.Repeats)
 	e.float("output_tok_s_ci95", p.OutputCI95)
 	e.name("percentile_note", p.Note)

@@ -63,6 +63,10 @@ func AppendJSON(buf []byte, label *Label, r *Request) []byte {
 	buf = strconv.AppendInt(buf, int64(r.LargeTokens), 10)
 	buf = append(buf, `,"hops":`...)
 	buf = strconv.AppendInt(buf, int64(r.Hops), 10)
+	buf = append(buf, `,"agreement":`...)
+	buf = appendNullable(buf, r.Agreement)
+	buf = append(buf, `,"nll_nats_per_token":`...)
+	buf = appendNullable(buf, r.NLL)
 	buf = append(buf, `,"arrival_ns":`...)
 	buf = strconv.AppendInt(buf, int64(r.Arrival), 10)
 	buf = append(buf, `,"sent_ns":`...)
@@ -118,6 +122,8 @@ type recordLine struct {
 	OutputTokens int32          `json:"output_tokens"`
 	LargeTokens  int32          `json:"large_tokens"`
 	Hops         int32          `json:"hops"`
+	Agreement    Float          `json:"agreement"`
+	NLL          Float          `json:"nll_nats_per_token"`
 	Arrival      *clock.Instant `json:"arrival_ns"`
 	Sent         clock.Instant  `json:"sent_ns"`
 	First        *clock.Instant `json:"first_token_ns"`
@@ -192,7 +198,7 @@ func decodeRecord(line []byte) (Record, error) {
 		Request: Request{
 			ID: *l.ID, Arrival: *l.Arrival, Sent: l.Sent,
 			PromptTokens: l.PromptTokens, OutputTokens: l.OutputTokens, LargeTokens: l.LargeTokens, Hops: l.Hops,
-			Status: status, Warmup: l.Warmup, Error: l.Error, Text: l.Text,
+			Agreement: l.Agreement, NLL: l.NLL, Status: status, Warmup: l.Warmup, Error: l.Error, Text: l.Text,
 		},
 	}
 	if l.OutputTokens == 0 {

@@ -16,6 +16,7 @@ var (
 	exampleRequest = Request{
 		ID: 7, Arrival: 1_000_000, Sent: 1_000_500, First: 85_250_000, Last: 1_085_250_001,
 		PromptTokens: 95, OutputTokens: 131, LargeTokens: 28, Hops: 41, MaxITL: 61_000_000,
+		Agreement: F(0.75), NLL: F(1.5),
 	}
 )
 
@@ -30,13 +31,14 @@ func TestAppendJSON(t *testing.T) {
 			"finished", exampleLabel, exampleRequest,
 			`{"point":3,"system":"rpc:vllm-apc","algorithm":"r2r","workload":"gsm8k","pair":"llama3-8b-70b",` +
 				`"concurrency":16,"id":7,"status":"finished","warmup":false,"prompt_tokens":95,"output_tokens":131,` +
-				`"large_tokens":28,"hops":41,"arrival_ns":1000000,"sent_ns":1000500,"first_token_ns":85250000,` +
+				`"large_tokens":28,"hops":41,"agreement":0.75,"nll_nats_per_token":1.5,"arrival_ns":1000000,"sent_ns":1000500,"first_token_ns":85250000,` +
 				`"last_token_ns":1085250001,"ttft_ms":84.25,"tpot_ms":7.6923077,"itl_max_ns":61000000,"e2e_ms":1084.250001}`,
 		},
 		{
 			"one token has no TPOT", Label{}, Request{Arrival: 5, Sent: 5, First: 10, Last: 10, OutputTokens: 1, Warmup: true},
 			`{"point":0,"system":"","algorithm":"","workload":"","pair":"","concurrency":null,"id":0,` +
 				`"status":"finished","warmup":true,"prompt_tokens":0,"output_tokens":1,"large_tokens":0,"hops":0,` +
+				`"agreement":null,"nll_nats_per_token":null,` +
 				`"arrival_ns":5,"sent_ns":5,"first_token_ns":10,"last_token_ns":10,"ttft_ms":0.000005,"tpot_ms":null,` +
 				`"itl_max_ns":null,"e2e_ms":0.000005}`,
 		},
@@ -44,6 +46,7 @@ func TestAppendJSON(t *testing.T) {
 			"no token has no latency", Label{}, Request{Arrival: 5, Status: Rejected, Error: "KV: need 3, have 2", Text: "\n"},
 			`{"point":0,"system":"","algorithm":"","workload":"","pair":"","concurrency":null,"id":0,` +
 				`"status":"rejected","warmup":false,"prompt_tokens":0,"output_tokens":0,"large_tokens":0,"hops":0,` +
+				`"agreement":null,"nll_nats_per_token":null,` +
 				`"arrival_ns":5,"sent_ns":0,"first_token_ns":null,"last_token_ns":null,"ttft_ms":null,"tpot_ms":null,` +
 				`"itl_max_ns":null,"e2e_ms":null,"error":"KV: need 3, have 2","text":"\n"}`,
 		},
@@ -93,6 +96,10 @@ func genRecord(t *rapid.T) Record {
 		PromptTokens: n.Draw(t, "prompt"), OutputTokens: n.Draw(t, "output"), LargeTokens: n.Draw(t, "large"),
 		Hops: n.Draw(t, "hops"), Status: Status(rapid.IntRange(0, 3).Draw(t, "status")),
 		Warmup: rapid.Bool().Draw(t, "warmup"), Error: text.Draw(t, "error"), Text: text.Draw(t, "text"),
+	}
+	if rapid.Bool().Draw(t, "judged") {
+		r.Agreement = F(rapid.Float64Range(0, 1).Draw(t, "agreement"))
+		r.NLL = F(rapid.Float64Range(0, 1e9).Draw(t, "NLL"))
 	}
 	if r.OutputTokens > 0 {
 		span := rapid.Int64Range(0, 1<<60)

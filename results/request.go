@@ -56,6 +56,13 @@ type Request struct {
 	LargeTokens  int32 // of which a model other than the smallest wrote
 	Hops         int32 // changes of model
 
+	// Agreement is the share of the output tokens that the large model wrote, or would have written in their place: its
+	// likeliest token there is the same. Null where nobody knows.
+	Agreement Float
+	// NLL is the mean of -ln p of the reference's tokens, nats a token: p under the model that wrote the position, given the
+	// reference up to there. Of a draft that was kept, that is the model that drafted it. Null where there is no reference.
+	NLL Float
+
 	MaxITL time.Duration // longest gap between two tokens; 0 below two tokens
 
 	Status Status

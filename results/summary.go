@@ -59,10 +59,11 @@ type Point struct {
 	RequestRate   Float  `json:"finished_req_s"` // finished requests per second of DurationS
 	ICL           *Dist  `json:"icl_ms"`         // gap between chunks: the steps that committed something
 	TTFTFromSend  *Dist  `json:"ttft_from_send_ms"`
-	Agreement     Float  `json:"agreement"`         // share of tokens that the large model would have written too; null where nobody knows
-	Repeats       int    `json:"repeats"`           // runs that this point is the mean of; 0 or 1: one
-	OutputCI95    Float  `json:"output_tok_s_ci95"` // half-width of the 95 % interval over repeats
-	Note          string `json:"percentile_note"`   // doubt about this point's percentiles
+	Agreement     Float  `json:"agreement"`          // share of tokens that the large model would have written too; null where nobody knows
+	NLL           Float  `json:"nll_nats_per_token"` // mean of -ln p of the reference's token under the model that wrote its position; null without one
+	Repeats       int    `json:"repeats"`            // runs that this point is the mean of; 0 or 1: one
+	OutputCI95    Float  `json:"output_tok_s_ci95"`  // half-width of the 95 % interval over repeats
+	Note          string `json:"percentile_note"`    // doubt about this point's percentiles
 }
 
 // Dist is a distribution's mean and percentiles, in the unit of the key that holds it. A nil Dist is null: no value.

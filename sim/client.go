@@ -33,7 +33,9 @@ type live struct {
 	gap                  time.Duration // longest
 	id                   step.RequestID
 	output, large, hops  int32
-	refs                 int32 // subservers that have not let go of the handle yet
+	agreed               int32   // tokens that the large model wrote, or would have written too
+	nats                 float64 // sum of -ln p of the reference's tokens under the models that wrote in their place
+	refs                 int32   // subservers that have not let go of the handle yet
 	warm                 bool
 }
 
@@ -131,7 +133,7 @@ func (w *world) commit(commits []core.Commit, large bool) {
 		if large {
 			l.large += c.Own
 		}
-		if w.judge != nil && !l.warm {
+		if w.judge != nil {
 			w.agreement(l, c, large)
 		}
 		if w.cfg.Log != nil {
@@ -166,14 +168,21 @@ func (w *world) commit(commits []core.Commit, large bool) {
 	}
 }
 
-// agreement counts the committed tokens that the large model would have written too.
+// agreement counts the committed tokens that the large model would have written too, and grades them.
 func (w *world) agreement(l *live, c *core.Commit, large bool) {
-	q := &w.out.Quality
-	q.Judged += int64(c.Tokens)
+	before := l.agreed
 	for k := range c.Tokens {
-		if large && k >= c.Tokens-c.Own || w.judge.Agrees(l.id, l.output+k) {
-			q.Agreed++
+		own := large && k >= c.Tokens-c.Own
+		if own || w.judge.Agrees(l.id, l.output+k) {
+			l.agreed++
 		}
+		if w.grader != nil {
+			l.nats += w.grader.NLL(l.id, l.output+k, own)
+		}
+	}
+	if !l.warm {
+		w.out.Quality.Judged += int64(c.Tokens)
+		w.out.Quality.Agreed += int64(l.agreed - before)
 	}
 }
 
@@ -189,6 +198,13 @@ func (w *world) end(h step.Handle, err error) {
 		ID: int32(l.id), Arrival: l.arrival, Sent: l.arrival, First: l.first, Last: l.last,
 		PromptTokens: w.cfg.Requests[l.id].Prompt, OutputTokens: l.output, LargeTokens: l.large, Hops: l.hops,
 		MaxITL: l.gap, Status: results.Finished, Warmup: l.warm,
+	}
+	if w.judge != nil {
+		tokens := results.F(float64(l.output))
+		w.record.Agreement = results.Ratio(results.F(float64(l.agreed)), tokens)
+		if w.grader != nil {
+			w.record.NLL = results.Ratio(results.F(l.nats), tokens)
+		}
 	}
 	if err != nil {
 		w.cfg.Log.Failed(w.now, l.id)

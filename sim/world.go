@@ -53,7 +53,8 @@ type world struct {
 	follower route.Follower // router, if it follows requests
 	let      func()         // lets go of what the router holds
 	results  *signal.Results
-	judge    signal.Judge // nil: nobody knows when the models agree
+	judge    signal.Judge  // nil: nobody knows when the models agree
+	grader   signal.Grader // nil: nor how likely they find a reference
 
 	client
 	rpc *orchestration // topology RPC only
@@ -80,6 +81,7 @@ func newWorld(c *Config) *world {
 	w.router, w.let = route.Fresh(c.Router)
 	w.follower, _ = w.router.(route.Follower)
 	w.judge, _ = c.Signal.(signal.Judge)
+	w.grader, _ = c.Signal.(signal.Grader)
 	if c.Topology == RPC {
 		w.rpc = newOrchestration(c, w.router)
 	}

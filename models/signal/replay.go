@@ -108,9 +108,11 @@ type replayed struct {
 }
 
 // at is the recorded token at output position out of request id.
-func (s *replayed) at(id step.RequestID, out int32) *token {
-	p := &s.trace.problems[int(id)%len(s.trace.problems)]
-	return &s.trace.tokens[p.first+out%p.output]
+func (s *replayed) at(id step.RequestID, out int32) *token { return s.trace.at(id, out) }
+
+func (t *Trace) at(id step.RequestID, out int32) *token {
+	p := &t.problems[int(id)%len(t.problems)]
+	return &t.tokens[p.first+out%p.output]
 }
 
 // Fill implements Source.
@@ -150,6 +152,11 @@ func (t *Trace) difficulty(i int) float64 {
 
 // Agrees implements Judge.
 func (s *replayed) Agrees(id step.RequestID, out int32) bool { return s.at(id, out).agree() }
+
+// NLL implements Grader.
+func (s *replayed) NLL(id step.RequestID, out int32, large bool) float64 {
+	return s.at(id, out).nll(large)
+}
 
 // Report implements Reporter. Scores that the trace does not hold are NaN: no rule fires on them.
 func (s *replayed) Report(b *step.Batch, res *step.Result) {

@@ -35,6 +35,13 @@ type Judge interface {
 	Agrees(id step.RequestID, out int32) bool
 }
 
+// Grader is a source that knows how likely two models find a reference text.
+type Grader interface {
+	// NLL is -ln p of the reference's token at output position out, nats, under the largest model or under the smallest;
+	// NaN where nobody knows.
+	NLL(id step.RequestID, out int32, large bool) float64
+}
+
 // Results makes a step's result of what a source says, for a backend that computes nothing. It reuses its memory: a
 // result holds until the next one.
 type Results struct {

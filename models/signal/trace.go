@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/trbench/trbench/engine/step"
 )
 
 // Trace is what a pair of models said, token by token, of texts that both were shown: the recorded counterpart of
@@ -33,6 +35,7 @@ type token struct {
 	lEntropy, lConfidence          float64 // l_entropy, l_maxprob
 	accept                         float64 // accept_prob: sum min(p, q)
 	loss                           float64 // -ln p of the small model's likeliest token, nats
+	sNLL, lNLL                     float64 // s_nll, l_nll: -ln p of the text's own token
 }
 
 // traceColumns are the columns of a trace; the order in a file is free, and others are passed over.
@@ -42,7 +45,7 @@ var traceColumns = []struct {
 }{
 	{"problem", false}, {"pos", false}, {"s_top1", false}, {"l_top1", false}, {"s_entropy", false}, {"s_maxprob", false},
 	{"s_margin", false}, {"l_entropy", false}, {"accept_prob", false},
-	{"token", true}, {"kl_l_s", true}, {"l_nll", true}, {"l_maxprob", true},
+	{"token", true}, {"kl_l_s", true}, {"s_nll", true}, {"l_nll", true}, {"l_maxprob", true},
 }
 
 // ReadTrace reads a trace: comma-separated values with a header, one token a line, the lines of a problem together and
@@ -50,8 +53,8 @@ var traceColumns = []struct {
 //
 // Columns: problem (any number, one a text), pos (the token's index in the sequence, so the first one is the length of
 // the prompt), s_top1 and l_top1 (each model's likeliest token), s_entropy and l_entropy (nats), s_maxprob (largest
-// probability), s_margin (largest less second), accept_prob (sum min(p, q)). Optional: token (the text's own), l_nll
-// (-ln p of it under the large model, nats), kl_l_s (divergence of s from l, nats), l_maxprob. The loss of a draft is
+// probability), s_margin (largest less second), accept_prob (sum min(p, q)). Optional: token (the text's own), s_nll and
+// l_nll (-ln p of it under each model, nats), kl_l_s (divergence of s from l, nats), l_maxprob. The loss of a draft is
 // l_nll where the small model's likeliest token is the text's own, else kl_l_s: the trace does not hold it there.
 func ReadTrace(name string, r io.Reader) (*Trace, error) {
 	in := csv.NewReader(r)
@@ -146,15 +149,13 @@ func (l *traceLine) token() token {
 		small: int32(l.count("s_top1")), large: int32(l.count("l_top1")),
 		sEntropy: l.number("s_entropy", nats), sConfidence: l.number("s_maxprob", 1), sMargin: l.number("s_margin", 1),
 		lEntropy: l.number("l_entropy", nats), lConfidence: l.number("l_maxprob", 1), accept: l.number("accept_prob", 1),
-		loss: math.NaN(),
+		loss: math.NaN(), sNLL: l.number("s_nll", nats), lNLL: l.number("l_nll", nats),
 	}
 	if l.have["kl_l_s"] {
 		x.loss = l.number("kl_l_s", nats)
 	}
-	if l.have["token"] && l.have["l_nll"] {
-		if nll := l.number("l_nll", nats); int32(l.count("token")) == x.small {
-			x.loss = nll
-		}
+	if l.have["token"] && l.have["l_nll"] && int32(l.count("token")) == x.small {
+		x.loss = x.lNLL
 	}
 	return x
 }
@@ -194,6 +195,28 @@ func (t *Trace) Agreement() float64 {
 }
 
 func (x *token) agree() bool { return x.small == x.large }
+
+// nll is -ln p of the text's own token under the large model or the small one, nats; NaN where it wasn't recorded.
+func (x *token) nll(large bool) float64 {
+	if large {
+		return x.lNLL
+	}
+	return x.sNLL
+}
+
+// Alone is what one model writes for a request by itself, the first output tokens of the text that it replays: how many
+// of them the large model would have written too, and the sum of -ln p of the text's own tokens, nats, NaN where it
+// wasn't recorded.
+func (t *Trace) Alone(id step.RequestID, output int32, large bool) (agreed int32, nats float64) {
+	for i := range output {
+		x := t.at(id, i)
+		if large || x.agree() {
+			agreed++
+		}
+		nats += x.nll(large)
+	}
+	return agreed, nats
+}
 
 // Threshold is where rule r must have its threshold to fire at a share rate of all tokens on the small model, or of all
 // texts where it is on their prompts' score, as nearly as ties allow: midway between the two scores that the threshold separates.

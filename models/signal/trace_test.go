@@ -90,6 +90,19 @@ func TestReplay(t *testing.T) {
 	if j := s.(Judge); !j.Agrees(0, 0) || j.Agrees(0, 1) || j.Agrees(1, 5) || !j.Agrees(2, 2) {
 		t.Error("agreement")
 	}
+	if g := s.(Grader); g.NLL(0, 1, false) != 2 || g.NLL(0, 1, true) != .7 || g.NLL(1, 5, true) != 1.25 {
+		t.Error("NLL")
+	}
+	if agreed, nats := tr.Alone(0, 3, false); agreed != 2 || math.Abs(nats-2.2) > 1e-12 { // tokens 0, 1, 0
+		t.Errorf("alone: %d, %v", agreed, nats)
+	}
+	if agreed, nats := tr.Alone(2, 2, true); agreed != 2 || math.Abs(nats-.75) > 1e-12 {
+		t.Errorf("large alone: %d, %v", agreed, nats)
+	}
+	bare := read(t, strings.NewReplacer(",s_nll,l_nll", "", ",0.1,0.05\n", "\n", ",2,0.7\n", "\n", ",0.5,1.25\n", "\n").Replace(small3))
+	if agreed, nats := bare.Alone(0, 2, true); agreed != 2 || !math.IsNaN(nats) {
+		t.Errorf("without NLLs: %d, %v", agreed, nats)
+	}
 	b.Pos, b.Verify, b.Want = []int32{12, 5}, []int32{2, 1}, step.Drafts
 	if x = res.Of(b); len(x.Drafts) != 3 || x.Drafts[0].Ratio != .95 || x.Drafts[1].Ratio != .4 || x.Drafts[2].Loss != 1.25 || !x.Drafts[0].Agrees {
 		t.Errorf("drafts %+v", x.Drafts)

@@ -73,6 +73,8 @@ func csvColumns(points []results.Point) []column {
 		{"preempted", func(p *P) string { return strconv.FormatInt(p.Preempted, 10) }},
 		{"kv_dropped", func(p *P) string { return strconv.FormatInt(p.KVDropped, 10) }},
 		{"cost_usd_per_mtok", func(p *P) string { return exact(p.CostPerMTok) }},
+		{"agreement", func(p *P) string { return exact(p.Agreement) }},
+		{"nll_nats_per_token", func(p *P) string { return exact(p.NLL) }},
 	}
 	switchPart := func(of func(*results.Switch) *results.Dist) func(*P) *results.Dist {
 		return func(p *P) *results.Dist {

@@ -32,6 +32,12 @@ func example() *results.Summary {
 				if sys.name == "large-only" {
 					p.Algorithm = ""
 				}
+				if i == 1 && sys.name == "tokenrouter" { // a replayed pair
+					p.Agreement, p.NLL = results.F(0.8+float64(n)/1000), results.F(1.3645)
+				}
+				if i == 1 && sys.name == "large-only" {
+					p.Agreement = results.F(1)
+				}
 				s.Points = append(s.Points, p)
 			}
 		}

@@ -48,6 +48,10 @@ func markdownPoints(g *results.Group) grid {
 		},
 		words: []int{1},
 	}
+	judged := slices.ContainsFunc(g.Points, func(p *results.Point) bool { return !p.Agreement.IsNull() })
+	if judged {
+		table.head = append(table.head, "agreement", "NLL, nats a token")
+	}
 	versus := slices.ContainsFunc(g.Points, func(p *results.Point) bool { return p.System == results.TokenRouter })
 	priced := priced(g.Points)
 	if priced {
@@ -63,6 +67,9 @@ func markdownPoints(g *results.Group) grid {
 			number(p.TPOT.Percentile(50)), number(p.TPOT.Percentile(99)),
 			number(p.E2E.Percentile(50)), number(p.E2E.Percentile(99)),
 			share(p.LargeShare), grouped(float64(p.Failed)),
+		}
+		if judged {
+			row = append(row, share(p.Agreement), nats(p.NLL))
 		}
 		if priced {
 			row = append(row, usd(p.CostPerMTok))

@@ -100,6 +100,15 @@ func share(f results.Float) string {
 	return strconv.FormatFloat(100*x, 'f', 1, 64) + " %"
 }
 
+// nats writes a mean negative log-likelihood, whose differences are small.
+func nats(f results.Float) string {
+	x, ok := f.Get()
+	if !ok {
+		return none
+	}
+	return strconv.FormatFloat(x, 'f', 3, 64)
+}
+
 // concurrency writes the workers of a closed loop.
 func concurrency(n int) string {
 	if n == 0 {

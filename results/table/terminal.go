@@ -38,6 +38,9 @@ func Summary(w io.Writer, s *results.Summary, o Options) error {
 				p.paragraph(" *  ", goodput(point, x))
 			}
 		}
+		if text := quality(&groups[i]); text != "" {
+			p.paragraph(" *  ", text)
+		}
 		p.gap()
 	}
 	if len(groups) > 0 && !o.TablesOnly {
@@ -179,6 +182,46 @@ func systemName(p *results.Point) string {
 		return p.System + "*"
 	}
 	return p.System
+}
+
+// quality is the footnote of a group that knows how good its output is: agreement and NLL of each system, by concurrency
+// where that matters.
+func quality(g *results.Group) string {
+	var systems []string
+	said := map[string][]string{} // by system, a text a concurrency
+	for _, p := range g.Points {
+		var figures []string
+		if !p.Agreement.IsNull() {
+			figures = append(figures, share(p.Agreement))
+		}
+		if !p.NLL.IsNull() {
+			figures = append(figures, nats(p.NLL)+" nats")
+		}
+		if figures == nil {
+			continue
+		}
+		if said[p.System] == nil {
+			systems = append(systems, p.System)
+		}
+		text := strings.Join(figures, ", ")
+		if p.Concurrency > 0 {
+			text += fmt.Sprintf(" at N = %d", p.Concurrency)
+		}
+		said[p.System] = append(said[p.System], text)
+	}
+	var parts []string
+	for _, system := range systems {
+		texts := said[system]
+		figures, _, _ := strings.Cut(texts[0], " at ")
+		if !slices.ContainsFunc(texts, func(t string) bool { return !strings.HasPrefix(t, figures+" at ") }) {
+			texts = []string{figures}
+		}
+		parts = append(parts, system+" "+strings.Join(texts, ", "))
+	}
+	if parts == nil {
+		return ""
+	}
+	return "Agreement with the large model, and NLL of the reference a token: " + strings.Join(parts, "; ") + "."
 }
 
 // failures is the footnote of a point in which requests failed.

@@ -54,6 +54,7 @@ func mean(repeats []*done) *done {
 		func(p *results.Point) *results.Float { return &p.LargeShare },
 		func(p *results.Point) *results.Float { return &p.Hops },
 		func(p *results.Point) *results.Float { return &p.Agreement },
+		func(p *results.Point) *results.Float { return &p.NLL },
 		func(p *results.Point) *results.Float { return &p.SLOAttainment },
 		func(p *results.Point) *results.Float { return &p.RequestRate },
 		func(p *results.Point) *results.Float { return &p.CostPerMTok },

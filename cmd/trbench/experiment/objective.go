@@ -136,16 +136,17 @@ func tokens(text string) []token {
 // scalarMetrics are the figures of a point that are one number, by their key in summary.json.
 func scalarMetrics() map[string]func(*results.Point) results.Float {
 	return map[string]func(*results.Point) results.Float{
-		"cost_usd_per_mtok": func(p *results.Point) results.Float { return p.CostPerMTok },
-		"output_tok_s":      func(p *results.Point) results.Float { return p.OutputTokS },
-		"steady_tok_s":      func(p *results.Point) results.Float { return p.SteadyTokS },
-		"goodput_req_s":     func(p *results.Point) results.Float { return p.GoodputReqS },
-		"finished_req_s":    func(p *results.Point) results.Float { return p.RequestRate },
-		"slo_attainment":    func(p *results.Point) results.Float { return p.SLOAttainment },
-		"agreement":         func(p *results.Point) results.Float { return p.Agreement },
-		"large_fraction":    func(p *results.Point) results.Float { return p.LargeShare },
-		"hops_per_request":  func(p *results.Point) results.Float { return p.Hops },
-		"duration_s":        func(p *results.Point) results.Float { return p.DurationS },
+		"cost_usd_per_mtok":  func(p *results.Point) results.Float { return p.CostPerMTok },
+		"output_tok_s":       func(p *results.Point) results.Float { return p.OutputTokS },
+		"steady_tok_s":       func(p *results.Point) results.Float { return p.SteadyTokS },
+		"goodput_req_s":      func(p *results.Point) results.Float { return p.GoodputReqS },
+		"finished_req_s":     func(p *results.Point) results.Float { return p.RequestRate },
+		"slo_attainment":     func(p *results.Point) results.Float { return p.SLOAttainment },
+		"agreement":          func(p *results.Point) results.Float { return p.Agreement },
+		"nll_nats_per_token": func(p *results.Point) results.Float { return p.NLL },
+		"large_fraction":     func(p *results.Point) results.Float { return p.LargeShare },
+		"hops_per_request":   func(p *results.Point) results.Float { return p.Hops },
+		"duration_s":         func(p *results.Point) results.Float { return p.DurationS },
 	}
 }
 

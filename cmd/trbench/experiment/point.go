@@ -142,12 +142,17 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 	if err != nil {
 		return nil, err
 	}
-	sc.Ended = rec.ended
-	if pt.System.AllLarge() { // the simulator runs one model, and takes it for the smallest
-		sc.Ended = func(q *results.Request) {
+	var written quality
+	alone := p.alone(pt.System)
+	sc.Ended = func(q *results.Request) {
+		if pt.System.AllLarge() { // the simulator runs one model, and takes it for the smallest
 			q.LargeTokens = q.OutputTokens
-			rec.ended(q)
 		}
+		if alone != nil {
+			alone(q)
+		}
+		written.add(q)
+		rec.ended(q)
 	}
 	sc.Stepped = rec.stepped()
 	o, err := sim.Run(ctx, sc)
@@ -159,12 +164,7 @@ func (p *Plan) simulate(ctx context.Context, pt *Point, seed uint64, rec *record
 	}
 	d := &done{point: o.Summarise(p.base(pt)), ttft: o.TTFT(), tokens: o.Tokens}
 	p.bill(pt, &d.point)
-	if agreement, ok := o.Quality.Agreement(); ok {
-		d.point.Agreement = results.F(agreement)
-	}
-	if p.recorded != nil && pt.System.AllLarge() {
-		d.point.Agreement = results.F(1) // by definition
-	}
+	written.point(&d.point)
 	if pt.System.AllLarge() && d.point.OutputTokens > 0 {
 		d.point.LargeShare = results.F(1)
 	}

@@ -129,10 +129,14 @@ func (p *recordedPoint) summarise(c *Config, m *results.Manifest) *done {
 		}
 		collector := metrics.NewCollector(metrics.Config{
 			Percentiles: c.Percentiles, SLO: slo, Concurrency: p.label.Concurrency, Expect: len(requests)})
+		var written quality
 		for i := range requests {
 			collector.Add(&requests[i])
+			written.add(&requests[i])
 		}
-		repeats = append(repeats, &done{point: collector.Summarise(base), ttft: collector.TTFT()})
+		d := &done{point: collector.Summarise(base), ttft: collector.TTFT()}
+		written.point(&d.point)
+		repeats = append(repeats, d)
 	}
 	return mean(repeats)
 }
