@@ -1,7 +1,8 @@
-// Package kv accounts for the KV blocks of one subserver. It counts blocks and remembers whose KV may be taken back
+// Package kv accounts for the KV blocks of one server. It counts blocks and remembers whose KV may be taken back
 // first; it holds no tensors and no token values.
 //
-// Read kv.go (the pool), then retained.go (KV that outlives its step: pending requests, a server's prefix cache).
+// Read kv.go (the pool), then retained.go (KV that outlives its step: pending requests, a server's prefix cache), and
+// blocks.go (a pool in which sequences share blocks).
 package kv
 
 import (

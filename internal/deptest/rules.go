@@ -42,6 +42,8 @@ func rows() []row {
 		{"sim", "sim/... engine/core engine/dispatch engine/route/... engine/kv engine/step engine/clock " +
 			"models/... workloads/... results/... internal/suggest",
 			"runs the scheduler that ships, and none of what runs it on the wall clock"},
+		{"sim/serve", "engine/kv engine/clock models/latency/kernels",
+			"one model's server has a scheduler of its own (ADR 0008); what routes tokens is nothing to it"},
 		{"sim/des", "engine/clock",
 			"an event queue that knows of time alone"},
 		{"sim/markov", "models/... engine/step engine/clock internal/suggest",
@@ -52,6 +54,8 @@ func rows() []row {
 			"cards and deployments are facts; how long a step takes is models/latency's"},
 		{"models/latency", "models engine/step engine/clock internal/suggest",
 			"a time for a shape; who schedules it is not its business"},
+		{"models/latency/kernels", "engine/step",
+			"times of kernels for the shape of a step; it knows neither cards nor profiles"},
 		{"models/calibrate", "models/... results results/metrics engine/step engine/clock internal/suggest",
 			"fits latency and signals to the records of runs: the one reader of results among the models"},
 		{"models/...", "models/... engine/step engine/clock internal/suggest",
