@@ -29,7 +29,8 @@ const (
 var paperKeys = []string{"seed", "workers", "out", "output", "plot"}
 
 // runPaper is trbench run paper.
-func runPaper(cmd *cobra.Command, flags *configFlags, dryRun bool, progress, profile string) error {
+// article is the part of it whose source the article is.
+func runPaper(cmd *cobra.Command, name string, flags *configFlags, dryRun bool, progress, profile string) error {
 	cfg, err := flags.config(nil)
 	if err != nil {
 		return err
@@ -47,13 +48,18 @@ func runPaper(cmd *cobra.Command, flags *configFlags, dryRun bool, progress, pro
 	if err != nil {
 		return err
 	}
-	cells := 0
-	for _, s := range sections {
-		cells += len(s.Cells)
+	o := paper.Options{Seed: cfg.Seed}
+	if name != paperPreset {
+		o.Source = name
 	}
-	hash, out := paper.Hash(cfg.Seed), cfg.Out
+	cells := 0
+	for i := range sections {
+		sections[i].Cells = slices.DeleteFunc(sections[i].Cells, func(c *paper.Cell) bool { return !o.Has(c) })
+		cells += len(sections[i].Cells)
+	}
+	hash, out := paper.Hash(cfg.Seed, o.Source), cfg.Out
 	if out == "" {
-		out = filepath.Join("runs", paperPreset+"-"+hash[:8])
+		out = filepath.Join("runs", name+"-"+hash[:8])
 	}
 	if dryRun {
 		return describePaper(cmd, sections, cells, out)
@@ -67,14 +73,14 @@ func runPaper(cmd *cobra.Command, flags *configFlags, dryRun bool, progress, pro
 	if err != nil {
 		return badUsage("%w", err)
 	}
-	if err := compare(cmd, cfg, folder, hash, cells, progress); err != nil {
+	if err := compare(cmd, cfg, folder, hash, o, cells, progress); err != nil {
 		return errors.Join(err, folder.Discard())
 	}
 	return nil
 }
 
 // compare computes ours of every cell into folder, and prints the comparison.
-func compare(cmd *cobra.Command, cfg *experiment.Config, folder *results.Folder, hash string, cells int,
+func compare(cmd *cobra.Command, cfg *experiment.Config, folder *results.Folder, hash string, o paper.Options, cells int,
 	progress string) error {
 	keys := map[string]string{}
 	for _, k := range experiment.Keys() {
@@ -106,7 +112,8 @@ func compare(cmd *cobra.Command, cfg *experiment.Config, folder *results.Folder,
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	report, err := paper.Run(cmd.Context(), paper.Options{Seed: cfg.Seed, Workers: workers, Progress: bar.add})
+	o.Workers, o.Progress = workers, bar.add
+	report, err := paper.Run(cmd.Context(), o)
 	bar.done()
 	if err != nil {
 		if cmd.Context().Err() != nil {
@@ -150,6 +157,9 @@ func compare(cmd *cobra.Command, cfg *experiment.Config, folder *results.Folder,
 func describePaper(cmd *cobra.Command, sections []paper.Section, cells int, out string) error {
 	w := cmd.OutOrStdout()
 	for _, s := range sections {
+		if len(s.Cells) == 0 {
+			continue
+		}
 		fmt.Fprintf(w, "# %s: %s\n", s.Name, s.Title)
 		for _, c := range s.Cells {
 			how := c.Kind

@@ -49,7 +49,7 @@ func runCommand() *cobra.Command {
 	var progress, profile string
 	var flags *configFlags
 	cmd := &cobra.Command{
-		Use:   "run [headline | paper]",
+		Use:   "run [headline | paper | article]",
 		Short: "Run systems on workloads and compare them",
 		Long: `Run every system on every workload, algorithm and concurrency, and write a table, plots and
 the records of all requests.
@@ -58,9 +58,9 @@ The headline, the default, is: on GSM8K, Alpaca and ShareGPT lengths, Llama-3-8B
 R2R at a switch rate of .1: what TokenRouter gives against the same algorithm orchestrated over
 RPC on separate servers, with and without their prefix cache, and against the large model alone.
 
-paper (or article) sets every published number of the paper and the article beside ours: which
-were fitted, which were predicted, how far off, and why. Of the keys it takes only seed, workers,
-out, output and plot.
+paper sets every published number of the paper and the article beside ours: which were fitted,
+which were predicted, how far off, and why; article sets those of the article alone. Of the keys
+they take only seed, workers, out, output and plot.
 
 Every key is a flag, or set by --set KEY=VALUE, a line of --config FILE, or the environment
 (TRBENCH_KEY, dots as underscores). Flags come before the environment, the environment before
@@ -86,7 +86,7 @@ failed requests, 130 interrupted (what is done is written).`,
 				name = args[0]
 			}
 			if name == paperPreset || name == articlePreset {
-				return runPaper(cmd, flags, dryRun, progress, profile)
+				return runPaper(cmd, name, flags, dryRun, progress, profile)
 			}
 			preset, err := findPreset(name)
 			if err != nil {

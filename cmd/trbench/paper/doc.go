@@ -5,7 +5,8 @@
 // predicted.
 //
 // Read published.yaml (every published number, and how ours is come by), then setup.go (a set-up becomes a run), fit.go
-// (the fitted numbers), measure.go (figures that need more than one run), report.go (claims, table and document) and plot.go.
+// (the fitted numbers), measure.go (figures that need more than one run), orchestration.go
+// (the baseline and what its calls cost), article.go, report.go (claims, table and document) and plot.go.
 //
 // Every published number is of the paper, "TokenRouter: Efficient Serving System for Token-Level LLM Routing", or of the
 // article, its release note. The two never share a row.

@@ -16,10 +16,11 @@ type memoKey struct {
 type memoEntry struct {
 	once sync.Once
 	tokS float64
+	at   int // the threshold
 	err  error
 }
 
-func (m *memo) get(k memoKey, compute func() (float64, error)) (float64, error) {
+func (m *memo) get(k memoKey, compute func() (float64, int, error)) (float64, int, error) {
 	m.mu.Lock()
 	if m.done == nil {
 		m.done = map[memoKey]*memoEntry{}
@@ -30,6 +31,6 @@ func (m *memo) get(k memoKey, compute func() (float64, error)) (float64, error) 
 		m.done[k] = e
 	}
 	m.mu.Unlock()
-	e.once.Do(func() { e.tokS, e.err = compute() })
-	return e.tokS, e.err
+	e.once.Do(func() { e.tokS, e.at, e.err = compute() })
+	return e.tokS, e.at, e.err
 }

@@ -95,39 +95,43 @@ func jobs() []job {
 
 // ours is TokenRouter's throughput on a job.
 func (b *bench) ours(s Setup) (float64, error) {
-	return b.memo.get(memoKey{"tokenrouter", s}, func() (float64, error) {
-		best := 0.
+	tokS, _, err := b.memo.get(memoKey{"tokenrouter", s}, func() (float64, int, error) {
+		best, at := 0., 0
 		for k := 1; k <= s.N; k++ {
 			c, err := b.config(&s, k)
 			if err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			c.Requests = c.Requests[:2*s.N]
 			p, err := b.simulate(c)
 			if err != nil {
-				return 0, err
+				return 0, 0, err
 			}
-			best = max(best, p.SteadyTokS.Or(0))
+			if x := p.SteadyTokS.Or(0); x > best {
+				best, at = x, k
+			}
 		}
-		return best, nil
+		return best, at, nil
 	})
+	return tokS, err
 }
 
 // theirs is the baseline's, on the same GPUs.
 func (b *bench) theirs(l law, s Setup) (float64, error) {
-	return b.memo.get(memoKey{l.name, s}, func() (float64, error) {
+	tokS, _, err := b.memo.get(memoKey{l.name, s}, func() (float64, int, error) {
 		c, err := b.config(&s, 1)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		c.Requests = c.Requests[:2*s.N]
 		c.Topology, c.RPC = sim.RPC, l.costs
 		p, err := b.simulate(c)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		return p.SteadyTokS.Or(0), nil
+		return p.SteadyTokS.Or(0), 1, nil
 	})
+	return tokS, err
 }
 
 // ratio is TokenRouter's throughput over the baseline's.
@@ -207,7 +211,7 @@ func extreme(least bool, value func(j, low job) (x float64, ok bool, err error))
 			best, at = x, j.algorithm+" "+j.workload
 		}
 	}
-	return figure{results.F(best), "at " + at}, nil
+	return figure{value: results.F(best), note: "at " + at}, nil
 }
 
 // combination is the ratio of one job, with what the other reading of the breakdown gives.
@@ -233,7 +237,7 @@ func (b *bench) combination(l law, n int, algorithm, workload string) (figure, e
 				return figure{}, err
 			}
 		}
-		return figure{results.F(x), fmt.Sprintf("in tokens of context %.2f x; at N = 1 %.2f and %.2f x", more[0], more[1], more[2])}, nil
+		return figure{value: results.F(x), note: fmt.Sprintf("in tokens of context %.2f x; at N = 1 %.2f and %.2f x", more[0], more[1], more[2]), other: more[0]}, nil
 	}
 	return figure{}, fmt.Errorf("there is no job %s/%s", algorithm, workload)
 }

@@ -31,10 +31,13 @@ type picture struct {
 // Save draws the report's plots into dir, in the formats svg and png, and returns the files' names.
 func (r *Report) Save(dir string, formats ...string) ([]string, error) {
 	var files []string
-	for _, draw := range []func() (*picture, error){r.ablation, r.scatter} {
+	for _, draw := range []func() (*picture, error){r.ablation, r.scatter, r.tradeoff, r.combinations} {
 		p, err := draw()
 		if err != nil {
 			return nil, err
+		}
+		if p == nil { // nothing of it was computed
+			continue
 		}
 		for _, format := range formats {
 			w, err := p.plot.WriterTo(p.width, p.height, format)
@@ -83,10 +86,10 @@ func (r *Report) ablation() (*picture, error) {
 			names = append(names, row+"\nN = "+n[1:])
 		}
 	}
+	if len(names) == 0 {
+		return nil, nil
+	}
 	for i, v := range []plotter.Values{theirs, ours} {
-		if len(v) == 0 {
-			continue
-		}
 		bars, err := plotter.NewBarChart(v, vg.Points(14))
 		if err != nil {
 			return nil, err
@@ -98,9 +101,7 @@ func (r *Report) ablation() (*picture, error) {
 		p.Legend.Add([]string{"published", "ours"}[i], bars)
 	}
 	p.Legend.Top = true
-	if len(names) > 0 {
-		p.NominalX(names...)
-	}
+	p.NominalX(names...)
 	p.Y.Min, p.X.Min, p.X.Max = 0, -.5, float64(len(names))-.5
 	return &picture{"ablation", p, vg.Points(900), vg.Points(320)}, nil
 }
@@ -122,6 +123,7 @@ func (r *Report) scatter() (*picture, error) {
 		}
 		p.Add(line)
 	}
+	any := false
 	for i, kind := range []string{"predicted", "fitted"} {
 		var points plotter.XYs
 		for k := range r.Sections {
@@ -136,6 +138,7 @@ func (r *Report) scatter() (*picture, error) {
 		if len(points) == 0 {
 			continue
 		}
+		any = true
 		s, err := plotter.NewScatter(points)
 		if err != nil {
 			return nil, err
@@ -144,6 +147,9 @@ func (r *Report) scatter() (*picture, error) {
 		s.Color = []color.Color{ourColour, fitColour}[i]
 		p.Add(s)
 		p.Legend.Add(kind, s)
+	}
+	if !any {
+		return nil, nil
 	}
 	p.Legend.Top = true
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 25, 450, min(p.Y.Min, .8), max(p.Y.Max, 1.3)

@@ -38,6 +38,7 @@ type Cell struct {
 	Share   float64 // and is divided by this
 	Measure string  // a function of measure.go instead of one run
 	None    bool    // nothing here regenerates it: Why says why
+	Alone   bool    // the source prints no such number: ours stands beside those that it does, and is no claim
 }
 
 // Setup is one working point. Empty fields are the section's, and then the defaults.
@@ -123,6 +124,8 @@ func (c *Cell) valid(ids map[string]bool) error {
 		return fmt.Errorf("kind %q: want fitted or predicted", c.Kind)
 	case c.None && c.Why == "":
 		return fmt.Errorf("is not regenerated, and why says nothing")
+	case c.Alone && c.Published != nil:
+		return fmt.Errorf("stands alone, and has a published number")
 	case c.Upto != nil && c.Published == nil:
 		return fmt.Errorf("has the upper end of a range and no lower one")
 	}

@@ -15,25 +15,30 @@ import (
 	"github.com/trbench/trbench/results"
 )
 
-// Hash names what a report depends on: the published numbers, how ours are come by, and the seed.
-func Hash(seed uint64) string {
+// Hash names what a report depends on: the published numbers, how ours are come by, whose they are (source; "" is all of
+// them), and the seed.
+func Hash(seed uint64, source string) string {
 	h := sha256.New()
 	h.Write(published)
-	fmt.Fprintf(h, "seed %d, %d tokens a cell\n", seed, tokens)
+	fmt.Fprintf(h, "%s seed %d, %d tokens a cell\n", source, seed, tokens)
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
 // Summary is the report as summary.json holds it.
 func (r *Report) Summary() *results.Summary {
-	s := &results.Summary{Run: Hash(r.Seed), Clock: "virtual", Seed: r.Seed, Warnings: r.Warnings}
-	for _, c := range r.Sections {
-		s.Claims = append(s.Claims, c.Claims...)
+	s := &results.Summary{Run: Hash(r.Seed, r.Source), Clock: "virtual", Seed: r.Seed, Warnings: r.Warnings}
+	for i := range r.Sections {
+		for _, claim := range r.Sections[i].Claims {
+			if !r.Sections[i].cell(claim.ID).Alone {
+				s.Claims = append(s.Claims, claim)
+			}
+		}
 	}
 	return s
 }
 
-// Errors is how far the predictions of a section are off. Fitted cells, those without two numbers, and those that are
-// published as a range, within which anything is right, are not in it.
+// Errors is how far the predictions of a section are off. Fitted cells and those without two numbers are not in it, nor
+// are those inside a published range or bound, which would be counted as exact.
 type Errors struct {
 	Cells         int
 	Mean, Largest float64 // of |ours / published - 1|
@@ -45,7 +50,7 @@ func (c *Compared) Errors() Errors {
 	var e Errors
 	for _, claim := range c.Claims {
 		d, ok := claim.Difference.Get()
-		if !ok || claim.Kind != "predicted" || c.cell(claim.ID).Upto != nil {
+		if !ok || claim.Kind != "predicted" || c.cell(claim.ID).within(d) {
 			continue
 		}
 		e.Cells++
@@ -63,7 +68,7 @@ func (c *Compared) Errors() Errors {
 func (e Errors) String() string {
 	switch e.Cells {
 	case 0:
-		return "nothing here is predicted"
+		return "no errors: nothing is both predicted and outside what is published"
 	case 1:
 		return fmt.Sprintf("1 predicted: off by %.1f %%", 100*e.Mean)
 	}
@@ -79,7 +84,7 @@ func (c *Compared) row(i int) []string {
 	claim, unit := c.Claims[i], c.unit(c.Claims[i].ID)
 	published, ours := value(claim.Published, unit), value(claim.Ours, unit)
 	if cell := c.cell(claim.ID); cell.Upto != nil {
-		published = fmt.Sprintf("%g-%g %s", *cell.Published, *cell.Upto, strings.Replace(unit, "times", "x", 1))
+		published = fmt.Sprintf("%g-%g%s", *cell.Published, *cell.Upto, map[string]string{"times": "x", "%": " %"}[unit])
 	}
 	differs := "-"
 	if d, ok := claim.Difference.Get(); ok {
@@ -91,7 +96,11 @@ func (c *Compared) row(i int) []string {
 	if claim.Ours.IsNull() {
 		kind = "-"
 	}
-	return []string{c.short(claim.ID), published, ours, differs, kind, claim.Status}
+	status := claim.Status
+	if c.cell(claim.ID).Alone {
+		status = "-"
+	}
+	return []string{c.short(claim.ID), published, ours, differs, kind, status}
 }
 
 // cell is the cell of a claim of this section.
@@ -99,6 +108,9 @@ func (c *Compared) cell(id string) *Cell {
 	i := slices.IndexFunc(c.Cells, func(x *Cell) bool { return x.ID == id })
 	return c.Cells[i]
 }
+
+// within says that a cell is published as a range or a bound, and that a difference of d lies inside.
+func (c *Cell) within(d float64) bool { return c.Upto != nil && d == 0 || c.AtLeast && d >= 0 }
 
 func (c *Compared) unit(id string) string { return c.cell(id).Unit }
 
@@ -149,6 +161,9 @@ func (r *Report) Table(w io.Writer) error {
 	}
 	for i := range r.Sections {
 		c := &r.Sections[i]
+		if len(c.Claims) == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, "\n%s\n", c.Title)
 		line := func(cells []string) {
 			fmt.Fprintf(&b, "%-27s%11s%11s%9s  %-9s %s\n", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
@@ -240,9 +255,12 @@ Fitted:
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|\n")
 	for i := range r.Sections {
 		c := &r.Sections[i]
+		if len(c.Claims) == 0 {
+			continue
+		}
 		count := map[string]int{}
-		for _, claim := range c.Claims {
-			count[claim.Status]++
+		for k := range c.Claims {
+			count[c.row(k)[5]]++
 		}
 		mean, largest := "-", "-"
 		if e := c.Errors(); e.Cells > 0 {
@@ -252,8 +270,9 @@ Fitted:
 			c.Name, len(c.Claims), count["reproduced"], count["direction"], count["not"], mean, largest)
 	}
 	for i := range r.Sections {
-		b.WriteString("\n")
-		b.WriteString(r.Sections[i].markdown())
+		if len(r.Sections[i].Claims) > 0 {
+			b.WriteString("\n" + r.Sections[i].markdown())
+		}
 	}
 	if len(r.Warnings) > 0 {
 		b.WriteString("\n## Beyond the tables\n\n")

@@ -15,19 +15,27 @@ type Options struct {
 	Seed     uint64
 	Workers  int              // cells at once, >= 1; does not change a result
 	Progress func(ended int)  // told how many cells have ended; calls may come from several goroutines; may be nil
+	Source   string           // compute the numbers of paper or article alone; "" is both
 	Only     func(*Cell) bool // the cells to compute; nil is all
+}
+
+// Has says that a cell is to be computed.
+func (o *Options) Has(c *Cell) bool {
+	return (o.Source == "" || c.Source == o.Source) && (o.Only == nil || o.Only(c))
 }
 
 // Report is every published number beside ours.
 type Report struct {
 	Seed       uint64
+	Source     string  // whose numbers; "" is all
 	SwitchRate float64 // of the ablation, fitted
 	Contention float64 // fitted
 	Router     float64 // ms a step of the small model without the router's CUDA graph, fitted
 	LLM, SLM   float64 // ms a step without the model's, fitted
 	Hop        float64 // ms one way between two nodes, fitted
 	Sections   []Compared
-	Warnings   []string // steps that lay beyond what was measured, sorted
+	other      map[string]float64 // figure.other by cell
+	Warnings   []string           // steps that lay beyond what was measured, sorted
 }
 
 // Compared is a section with its claims, in the order of its cells.
@@ -52,9 +60,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{
-		Seed: o.Seed, SwitchRate: b.rates[ablationRate], Contention: b.kappa,
+		Seed: o.Seed, Source: o.Source, SwitchRate: b.rates[ablationRate], Contention: b.kappa,
 		Router: results.Millis(b.graph.router), LLM: results.Millis(b.graph.llm), SLM: results.Millis(b.graph.slm),
-		Hop: results.Millis(b.hop),
+		Hop: results.Millis(b.hop), other: map[string]float64{},
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, o.Workers))
@@ -62,7 +70,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	ours := map[string]*figure{}
 	for _, s := range sections {
 		for _, c := range s.Cells {
-			if o.Only != nil && !o.Only(c) {
+			if !o.Has(c) {
 				continue
 			}
 			f := &figure{}
@@ -87,6 +95,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		for _, c := range s.Cells {
 			if f := ours[c.ID]; f != nil {
 				compared.Claims = append(compared.Claims, judge(c, f, b.cells[c.Than], ours[c.Than]))
+				if f.other != 0 {
+					r.other[c.ID] = f.other
+				}
 			}
 		}
 		r.Sections = append(r.Sections, compared)

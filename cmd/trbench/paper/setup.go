@@ -215,6 +215,11 @@ func (b *bench) throughput(s *Setup) (tokS float64, threshold int, err error) {
 		t, err := b.chain(s)
 		return t, s.B, err
 	}
+	return b.memo.get(memoKey{"", *s}, func() (float64, int, error) { return b.best(s) })
+}
+
+// best tries every threshold, unless the set-up has one.
+func (b *bench) best(s *Setup) (tokS float64, threshold int, err error) {
 	from, to := s.B, s.B
 	if s.B == 0 {
 		from, to = 1, s.N
