@@ -202,6 +202,15 @@ func expSumsAVX2(x *float32, n int, max float32) (sum, weighted float32)
 func siluAVX2(gate, up *float32, n int)
 
 //go:noescape
+func expAVX512(x *float32, n int, max float32) float32
+
+//go:noescape
+func expSumsAVX512(x *float32, n int, max float32) (sum, weighted float32)
+
+//go:noescape
+func siluAVX512(gate, up *float32, n int)
+
+//go:noescape
 func mulAVX2(y, x, w *float32, n int, scale float32)
 
 //go:noescape

@@ -11,14 +11,17 @@ func (l Level) panelBF16(a *args, w []uint16, wStep, width int) { panelBF16Gener
 
 const noAssembly = "kernel: no assembly for this machine"
 
-func sumSquaresAVX2(*float32, int) float32              { panic(noAssembly) }
-func maxAVX2(*float32, int) float32                     { panic(noAssembly) }
-func expAVX2(*float32, int, float32) float32            { panic(noAssembly) }
-func expSumsAVX2(*float32, int, float32) (_, _ float32) { panic(noAssembly) }
-func siluAVX2(_, _ *float32, _ int)                     { panic(noAssembly) }
-func mulAVX2(_, _, _ *float32, _ int, _ float32)        { panic(noAssembly) }
-func addAVX2(_, _ *float32, _ int)                      { panic(noAssembly) }
-func readAVX2(*byte, int) uint64                        { panic(noAssembly) }
+func sumSquaresAVX2(*float32, int) float32                { panic(noAssembly) }
+func maxAVX2(*float32, int) float32                       { panic(noAssembly) }
+func expAVX2(*float32, int, float32) float32              { panic(noAssembly) }
+func expSumsAVX2(*float32, int, float32) (_, _ float32)   { panic(noAssembly) }
+func siluAVX2(_, _ *float32, _ int)                       { panic(noAssembly) }
+func expAVX512(*float32, int, float32) float32            { panic(noAssembly) }
+func expSumsAVX512(*float32, int, float32) (_, _ float32) { panic(noAssembly) }
+func siluAVX512(_, _ *float32, _ int)                     { panic(noAssembly) }
+func mulAVX2(_, _, _ *float32, _ int, _ float32)          { panic(noAssembly) }
+func addAVX2(_, _ *float32, _ int)                        { panic(noAssembly) }
+func readAVX2(*byte, int) uint64                          { panic(noAssembly) }
 
 // Pause spends some tens of nanoseconds of a waiting loop.
 func Pause() {

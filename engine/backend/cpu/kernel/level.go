@@ -13,7 +13,7 @@ type Level uint8
 const (
 	Generic Level = iota // plain Go
 	AVX2                 // AVX2 and FMA, 256-bit
-	AVX512               // AVX-512 F, 512-bit; element-wise kernels are AVX2's
+	AVX512               // AVX-512 F, 512-bit; element-wise kernels without an exponential are AVX2's
 )
 
 var names = [...]string{Generic: "generic", AVX2: "avx2", AVX512: "avx512"}

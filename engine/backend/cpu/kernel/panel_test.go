@@ -173,6 +173,25 @@ func TestSIMDLevelsAgree(t *testing.T) {
 			}
 		}
 	}
+	for _, scale := range []float32{1, 60} { // 60: exponents beyond both ends
+		x, up := random(5, 1040), random(6, 1040)
+		for i := range x {
+			x[i] *= scale
+		}
+		x[3] = float32(math.Inf(-1))
+		var all [2][]float32
+		for i, l := range []Level{AVX2, AVX512} {
+			e, g := slices.Clone(x), slices.Clone(x)
+			top := l.Max(x)
+			sum, weighted := l.ExpSums(x, top)
+			l.SiLU(g, up)
+			all[i] = append(all[i], l.Exp(e, top), sum, weighted)
+			all[i] = append(append(all[i], e...), g...)
+		}
+		if i := differ(all[0], all[1]); i >= 0 {
+			t.Fatalf("exponentials, scale %g: value %d is %x with AVX2, %x with AVX-512", scale, i, all[0][i], all[1][i])
+		}
+	}
 }
 
 // differ is where two vectors differ in any bit; -1 if nowhere.

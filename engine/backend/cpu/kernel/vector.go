@@ -27,8 +27,11 @@ func (l Level) Max(x []float32) float32 {
 // Exp replaces x[i] by exp(x[i] - top), 0 where that is below the smallest normal number, and returns the sum.
 func (l Level) Exp(x []float32, top float32) float32 {
 	check(len(x), len(x))
-	if l == Generic {
+	switch l {
+	case Generic:
 		return expGeneric(x, top)
+	case AVX512:
+		return expAVX512(&x[0], len(x), top)
 	}
 	return expAVX2(&x[0], len(x), top)
 }
@@ -36,8 +39,11 @@ func (l Level) Exp(x []float32, top float32) float32 {
 // ExpSums returns the sums of e^z and of z e^z over z = x[i] - top: what an entropy takes.
 func (l Level) ExpSums(x []float32, top float32) (sum, weighted float32) {
 	check(len(x), len(x))
-	if l == Generic {
+	switch l {
+	case Generic:
 		return expSumsGeneric(x, top)
+	case AVX512:
+		return expSumsAVX512(&x[0], len(x), top)
 	}
 	return expSumsAVX2(&x[0], len(x), top)
 }
@@ -45,11 +51,14 @@ func (l Level) ExpSums(x []float32, top float32) (sum, weighted float32) {
 // SiLU replaces gate[i] by up[i] gate[i] / (1 + exp(-gate[i])).
 func (l Level) SiLU(gate, up []float32) {
 	check(len(gate), len(up))
-	if l == Generic {
+	switch l {
+	case Generic:
 		siluGeneric(gate, up)
-		return
+	case AVX2:
+		siluAVX2(&gate[0], &up[0], len(gate))
+	case AVX512:
+		siluAVX512(&gate[0], &up[0], len(gate))
 	}
-	siluAVX2(&gate[0], &up[0], len(gate))
 }
 
 // Mul stores x[i] scale w[i] in y.

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Vector kernels for AVX2 and FMA, used at that level and above it. Each goes through x sixteen values at a time:
+// Vector kernels for AVX2 and FMA, used at that level and, but for those with an exponential, above it. Each goes through x sixteen values at a time:
 // lanes 0 to 7 in one register, 8 to 15 in another. n is a multiple of 16 and at least 16.
 
 #define CONSTANT(name, bits) \
