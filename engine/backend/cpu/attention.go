@@ -88,23 +88,19 @@ func (m *Model) attendPart(worker, part int) {
 	s.scales = s.scales[:0]
 	for r := range rows {
 		sees := seen + r/group
-		scores := s.scores[r*step:][:kernel.Pad(sees, kernel.Lanes)]
+		all := s.scores[r*step:]
+		scores := all[:kernel.Pad(sees, kernel.Lanes)]
 		for i := sees; i < len(scores); i++ {
 			scores[i] = float32(math.Inf(-1))
 		}
 		s.scales = append(s.scales, 1/m.level.Exp(scores, m.level.Max(scores)))
+		if len(scores) < seen+n-1 {
+			clear(all[len(scores) : seen+n-1])
+		}
 	}
 	for at := 0; at < seen+n-1; at += c.tokens {
 		values := c.values(c.layer(blocks[at/c.tokens], m.cur.number), head)
-		if at+c.tokens <= seen {
-			m.level.Outer(mixed, c.wide, values, c.wide, s.scores[at:], step, c.tokens, rows, at > 0)
-			continue
-		}
-		for i := range n { // each token sees a different part of the block
-			k := min(c.tokens, seen+i-at)
-			o := i * group
-			m.level.Outer(mixed[o*c.wide:], c.wide, values, c.wide, s.scores[o*step+at:], step, k, group, at > 0)
-		}
+		m.level.Outer(mixed, c.wide, values, c.wide, s.scores[at:], step, min(c.tokens, seen+n-1-at), rows, at > 0)
 	}
 	for r := range rows {
 		to := m.buf.mixed[(first+r/group)*w.mixed+(head*group+r%group)*c.wide:][:c.wide]
