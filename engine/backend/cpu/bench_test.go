@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/trbench/trbench/engine/backend/cpu/kernel"
@@ -9,16 +11,34 @@ import (
 	"github.com/trbench/trbench/models/weights"
 )
 
-// benchModel runs f on the models of the benchmarks, on one and on two cores. Set SIMDVariable for another level.
+// benchVariable names the environment variable with the folder of a model to take in place of the benchmarks' own.
+const benchVariable = "TRBENCH_BENCH_MODEL"
+
+type benchmark struct {
+	name string
+	open func() *weights.Model
+}
+
+// benchModel runs f on the models of the benchmarks, on one and on two cores: the demo pair, and random weights in the
+// shape of a small Llama. Set SIMDVariable for another level than the machine's best.
 func benchModel(b *testing.B, f func(b *testing.B, w *weights.Model, pool *Pool)) {
-	models := []struct {
-		name string
-		open func() *weights.Model
-	}{
-		{"gsm-s", func() *weights.Model { return openWeights(b, "models/gsm-pair/gsm-s") }},
-		{"gsm-l", func() *weights.Model { return openWeights(b, "models/gsm-pair/gsm-l") }},
+	folder := func(dir string) *weights.Model {
+		w, err := weights.Open(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { w.Close() })
+		return w
+	}
+	const demo = "../../../models/demo/pair"
+	models := []benchmark{
+		{"gsm-s", func() *weights.Model { return folder(filepath.Join(demo, "gsm-s")) }},
+		{"gsm-l", func() *weights.Model { return folder(filepath.Join(demo, "gsm-l")) }},
 		{"15M-f32", func() *weights.Model { return randomModel(llama15M, weights.F32, 1) }},
 		{"15M-bf16", func() *weights.Model { return randomModel(llama15M, weights.BF16, 1) }},
+	}
+	if dir := os.Getenv(benchVariable); dir != "" {
+		models = []benchmark{{filepath.Base(dir), func() *weights.Model { return folder(dir) }}}
 	}
 	for _, m := range models {
 		for _, workers := range []int{1, 2} {
