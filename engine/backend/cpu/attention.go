@@ -6,9 +6,13 @@ import (
 	"github.com/trbench/trbench/engine/backend/cpu/kernel"
 )
 
-// splitAttention is the multiplications from which a layer's attention is shared among cores, for the same reason as
-// splitProduct: measured, 61 thousand lose, 92 thousand gain.
-const splitAttention = 80 << 10
+const (
+	// splitAttention is the multiplications from which a layer's attention is shared among cores, for the same reason as
+	// splitProduct: measured, 61 thousand lose, 92 thousand gain.
+	splitAttention = 80 << 10
+	// attentionParts is the parts that a worker has of it: later tokens take longer than earlier ones.
+	attentionParts = 8
+)
 
 // scratch is a worker's own memory.
 type scratch struct {
@@ -50,20 +54,26 @@ func (m *Model) attend() {
 		work += int(t.pos) + 1
 	}
 	work *= 2 * m.config.Heads * m.config.HeadDim
-	parts := len(m.plan.tiles) * m.config.KVHeads
-	if work < splitAttention || parts > maxParts {
-		for part := range parts {
-			m.attendPart(0, part)
-		}
-		return
+	units := len(m.plan.tiles) * m.config.KVHeads
+	m.cur.parts = 1
+	if work >= splitAttention {
+		m.cur.parts = min(units, attentionParts*m.opt.Pool.Workers())
 	}
-	m.opt.Pool.run(parts, m.tasks.attend)
+	m.opt.Pool.run(m.cur.parts, m.tasks.attend)
 }
 
-// attendPart does one key head of one tile: the scores of its queries for all positions, a softmax, and the values by
-// those weights. Each sum goes over positions in sequence, so it doesn't matter where blocks or tiles end.
+// attendPart does its share of the chunk's tiles, in the order of their tokens.
 func (m *Model) attendPart(worker, part int) {
-	t, head := &m.plan.tiles[part/m.config.KVHeads], part%m.config.KVHeads
+	heads, parts := m.config.KVHeads, m.cur.parts
+	units := len(m.plan.tiles) * heads
+	for u := part * units / parts; u < (part+1)*units/parts; u++ {
+		m.attendTile(worker, &m.plan.tiles[u/heads], u%heads)
+	}
+}
+
+// attendTile does one key head of one tile: the scores of its queries for all positions, a softmax, and the values by
+// those weights. Each sum goes over positions in sequence, so it doesn't matter where blocks or tiles end.
+func (m *Model) attendTile(worker int, t *tile, head int) {
 	c, s, w, group := m.cache, &m.buf.workers[worker], &m.cur.w, m.group()
 	first, n := int(t.token), int(t.n)
 	seen := int(m.cur.tokens[first].pos) + 1 // positions that the tile's first query sees; the next one sees one more

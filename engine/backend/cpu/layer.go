@@ -13,6 +13,9 @@ const (
 	splitProduct = 48 << 10
 	// splitValues is the values from which element-wise work is.
 	splitValues = 8 << 10
+	// splitRows is the rows from which a part of a product is rows, for all outputs, and not outputs, for all rows. A
+	// core then reads all weights, but its rows stay in its cache from stage to stage.
+	splitRows = 24
 	// spareProduct is the multiplications from which a product has more parts than workers, so that a core that is
 	// disturbed holds up less.
 	spareProduct = 4 << 20
@@ -79,12 +82,12 @@ type current struct {
 }
 
 // tasks are the parts of each stage, as the pool wants them: method values, made once.
-type tasks struct{ embed, join, spread, attend, gate, product, report func(worker, part int) }
+type tasks struct{ embed, join, spread, attend, gate, product, rows, report func(worker, part int) }
 
 func (m *Model) newTasks() tasks {
 	return tasks{
 		embed: m.embedPart, join: m.joinPart, spread: m.spreadPart, attend: m.attendPart, gate: m.gatePart,
-		product: m.productPart, report: m.reportPart,
+		product: m.productPart, rows: m.rowsPart, report: m.reportPart,
 	}
 }
 
@@ -155,10 +158,13 @@ func (m *Model) forTokens(task func(worker, part int), values int) {
 	n := len(m.cur.tokens)
 	m.cur.each = n
 	if workers := m.opt.Pool.Workers(); workers > 1 && n*values >= splitValues {
-		m.cur.each = max(1, (n+2*workers-1)/(2*workers))
+		m.cur.each = share(n, workers)
 	}
 	m.opt.Pool.run((n+m.cur.each-1)/m.cur.each, task)
 }
+
+// share is the tokens of a part where there are n: two parts a worker, so that a core that is disturbed holds up less.
+func share(n, workers int) int { return max(1, (n+2*workers-1)/(2*workers)) }
 
 // part is the range of the chunk's tokens that a part of element-wise work has.
 func (c *current) part(part int) (lo, hi int) {
@@ -241,6 +247,12 @@ func (m *Model) product(y []float32, yStep int, weights *kernel.Matrix, x []floa
 	work := rows * weights.Outputs() * weights.Inputs()
 	parts := 1
 	if workers := m.opt.Pool.Workers(); workers > 1 && work >= splitProduct {
+		if each := share(rows, workers); each >= splitRows {
+			c := &m.cur
+			c.y, c.yStep, c.weights, c.x, c.xStep, c.rows, c.each = y, yStep, weights, x, xStep, rows, each
+			m.opt.Pool.run((rows+each-1)/each, m.tasks.rows)
+			return
+		}
 		parts = workers
 		if work >= spareProduct {
 			parts = 4 * workers
@@ -261,4 +273,10 @@ func (m *Model) productPart(_, part int) {
 	units := c.weights.Outputs() / kernel.Unit
 	lo, hi := part*units/c.parts*kernel.Unit, (part+1)*units/c.parts*kernel.Unit
 	m.level.Product(c.y, c.yStep, c.weights, c.x, c.xStep, c.rows, lo, hi)
+}
+
+func (m *Model) rowsPart(_, part int) {
+	c := &m.cur
+	lo, hi := part*c.each, min((part+1)*c.each, c.rows)
+	m.level.Product(c.y[lo*c.yStep:], c.yStep, c.weights, c.x[lo*c.xStep:], c.xStep, hi-lo, 0, c.weights.Outputs())
 }

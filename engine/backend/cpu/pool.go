@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"fmt"
 	"runtime"
 	"sync/atomic"
 
@@ -9,8 +8,10 @@ import (
 )
 
 const (
-	// maxParts bounds the parts of a task: claim has 16 bits for them.
-	maxParts = 1<<16 - 1
+	// maxClaims bounds the claims of a task: where there are more parts, one claim is for several.
+	maxClaims = 1 << 10
+	// partBits is the bits of a task's parts in one word with its number, which the rest of them count for years.
+	partBits = 20
 	// spins is how often a worker looks for the next task before it sleeps: some 50 us, which covers the gaps between
 	// the tasks of a step but not those between the steps of a quiet server.
 	spins = 500
@@ -20,19 +21,27 @@ const (
 
 // Pool is helpers that share the work of a forward pass with the goroutine that runs it. Several models may have one
 // pool: the first to ask has the helpers until its task ends, and another does its task alone meanwhile. A task is cut
-// into parts, claimed one by one by whoever is free, so that a helper that is late costs nothing.
+// into parts, claimed one by one by whoever is free, so that a helper that is late costs nothing. Each worker begins with
+// its own share of them: tasks whose parts stand for the same tokens find these in the same core's cache.
 //
 // Cut a task only where a part takes a good part of a microsecond: handing parts out and waiting for the last one costs
 // a few hundred nanoseconds.
 type Pool struct {
 	helpers int
 	taken   atomic.Bool   // by a model, for one task
-	claim   atomic.Uint64 // task number << 32 | parts << 16 | parts claimed
+	current atomic.Uint64 // task number << partBits | parts
 	done    atomic.Int32  // parts done
 	task    func(worker, part int)
+	claims  []claim
 	parked  atomic.Int32 // helpers asleep, or about to be
 	wake    chan struct{}
 	closed  atomic.Bool
+}
+
+// claim is the number of the last task of which it has been taken; it has a cache line of its own.
+type claim struct {
+	atomic.Uint64
+	_ [56]byte
 }
 
 // NewPool starts a pool that lets a forward pass run on workers cores, its own goroutine included; workers <= 0 is
@@ -41,7 +50,7 @@ func NewPool(workers int) *Pool {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	p := &Pool{helpers: workers - 1, wake: make(chan struct{}, workers)}
+	p := &Pool{helpers: workers - 1, claims: make([]claim, maxClaims), wake: make(chan struct{}, workers)}
 	for i := range p.helpers {
 		go p.help(i + 1)
 	}
@@ -70,10 +79,7 @@ func (p *Pool) Close() {
 // run calls task for all parts and returns when the last one has ended. worker tells calls apart that may run at the
 // same time: 0 is the caller, the others are below Workers.
 func (p *Pool) run(parts int, task func(worker, part int)) {
-	if parts > maxParts {
-		panic(fmt.Sprintf("cpu: task of %d parts", parts))
-	}
-	if p == nil || p.helpers == 0 || parts < 2 || !p.taken.CompareAndSwap(false, true) {
+	if p == nil || p.helpers == 0 || parts < 2 || parts >= 1<<partBits || !p.taken.CompareAndSwap(false, true) {
 		for i := range parts {
 			task(0, i)
 		}
@@ -81,16 +87,15 @@ func (p *Pool) run(parts int, task func(worker, part int)) {
 	}
 	p.task = task
 	p.done.Store(0)
-	number := p.claim.Load()>>32 + 1
-	p.claim.Store(number<<32 | uint64(parts)<<16)
+	now := (p.current.Load()>>partBits+1)<<partBits | uint64(parts)
+	p.current.Store(now)
 	for range min(int(p.parked.Load()), parts-1) {
 		select {
 		case p.wake <- struct{}{}:
 		default:
 		}
 	}
-	for p.part(0) {
-	}
+	p.work(0, now)
 	for i := 0; int(p.done.Load()) < parts; i++ {
 		if i >= patience {
 			runtime.Gosched()
@@ -100,36 +105,49 @@ func (p *Pool) run(parts int, task func(worker, part int)) {
 	p.taken.Store(false)
 }
 
-// part claims a part of the task at hand and does it. A claim that succeeds keeps the task from ending, and so from
-// being replaced, until the part is done.
-func (p *Pool) part(worker int) bool {
-	for {
-		c := p.claim.Load()
-		next, parts := c&0xffff, c>>16&0xffff
-		if next >= parts {
-			return false
+// work does the parts of a task that nobody has claimed, the worker's own share first. A claim that succeeds keeps the
+// task from ending, and so from being replaced, until the part is done; once a task has ended, none can succeed.
+func (p *Pool) work(worker int, task uint64) {
+	number, parts := task>>partBits, int(task&(1<<partBits-1))
+	claims := min(parts, maxClaims)
+	i := worker * claims / (p.helpers + 1)
+	for range claims {
+		c := &p.claims[i]
+		if last := c.Load(); last < number && c.CompareAndSwap(last, number) {
+			lo, hi := i*parts/claims, (i+1)*parts/claims
+			for part := lo; part < hi; part++ {
+				p.task(worker, part)
+			}
+			p.done.Add(int32(hi - lo))
 		}
-		if p.claim.CompareAndSwap(c, c+1) {
-			p.task(worker, int(next))
-			p.done.Add(1)
-			return true
+		if i++; i == claims {
+			i = 0
 		}
 	}
 }
 
 // help is the loop of one helper.
 func (p *Pool) help(worker int) {
+	seen := uint64(0)
+	work := func() bool {
+		task := p.current.Load()
+		if task == seen {
+			return false
+		}
+		seen = task
+		p.work(worker, task)
+		return true
+	}
 	for !p.closed.Load() {
-		idle := 0
-		for ; idle < spins; idle++ {
-			if p.part(worker) {
+		for idle := 0; idle < spins; idle++ {
+			if work() {
 				idle = 0
 				continue
 			}
 			kernel.Pause()
 		}
 		p.parked.Add(1)
-		if !p.part(worker) && !p.closed.Load() { // a task that came before parked was raised has not been announced
+		if !work() && !p.closed.Load() { // a task that came before parked was raised has not been announced
 			<-p.wake
 		}
 		p.parked.Add(-1)
