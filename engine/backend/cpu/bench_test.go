@@ -22,23 +22,21 @@ type benchmark struct {
 // benchModel runs f on the models of the benchmarks, on one and on two cores: the demo pair, and random weights in the
 // shape of a small Llama. Set SIMDVariable for another level than the machine's best.
 func benchModel(b *testing.B, f func(b *testing.B, w *weights.Model, pool *Pool)) {
-	folder := func(dir string) *weights.Model {
-		w, err := weights.Open(dir)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { w.Close() })
-		return w
-	}
-	const demo = "../../../models/demo/pair"
 	models := []benchmark{
-		{"gsm-s", func() *weights.Model { return folder(filepath.Join(demo, "gsm-s")) }},
-		{"gsm-l", func() *weights.Model { return folder(filepath.Join(demo, "gsm-l")) }},
+		{"gsm-s", func() *weights.Model { return openWeights(b, "models/gsm-pair/gsm-s") }},
+		{"gsm-l", func() *weights.Model { return openWeights(b, "models/gsm-pair/gsm-l") }},
 		{"15M-f32", func() *weights.Model { return randomModel(llama15M, weights.F32, 1) }},
 		{"15M-bf16", func() *weights.Model { return randomModel(llama15M, weights.BF16, 1) }},
 	}
 	if dir := os.Getenv(benchVariable); dir != "" {
-		models = []benchmark{{filepath.Base(dir), func() *weights.Model { return folder(dir) }}}
+		models = []benchmark{{filepath.Base(dir), func() *weights.Model {
+			w, err := weights.Open(dir)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { w.Close() })
+			return w
+		}}}
 	}
 	for _, m := range models {
 		for _, workers := range []int{1, 2} {
@@ -73,6 +71,7 @@ func BenchmarkDecode(b *testing.B) {
 					}
 					steps[n] = m.batch(rows...)
 				}
+				b.ReportAllocs()
 				n := 0
 				for b.Loop() {
 					m.forward(steps[n])

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/trbench/trbench/engine/backend/cpu/kernel"
@@ -56,8 +57,14 @@ func sharedData(tb testing.TB) string {
 	return data
 }
 
+// openWeights opens a folder of the reference data; the demo pair, which is there too, is in the repository.
 func openWeights(tb testing.TB, dir string) *weights.Model {
-	w, err := weights.Open(filepath.Join(sharedData(tb), dir))
+	if name, ok := strings.CutPrefix(dir, "models/gsm-pair/"); ok {
+		dir = filepath.Join("../../../models/demo/pair", name)
+	} else {
+		dir = filepath.Join(sharedData(tb), dir)
+	}
+	w, err := weights.Open(dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -93,13 +100,19 @@ func forLevels(t *testing.T, f func(t *testing.T, simd string)) {
 
 // rig is a model with the tokens of its requests: as much of an engine as a backend sees.
 type rig struct {
-	tb testing.TB
+	tb failer
 	*Model
 	tokens   [][]int32 // by handle
 	sampling []Sampling
 }
 
-func newRig(tb testing.TB, w *weights.Model, o Options, requests int) *rig {
+// failer is what a rig wants of a test: also rapid's.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func newRig(tb failer, w *weights.Model, o Options, requests int) *rig {
 	b := &rig{tb: tb, tokens: make([][]int32, requests), sampling: make([]Sampling, requests)}
 	o.Tokens = func(h step.Handle) []int32 { return b.tokens[h] }
 	o.Sampling = func(h step.Handle) Sampling { return b.sampling[h] }

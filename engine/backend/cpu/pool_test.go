@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -19,7 +20,10 @@ func TestPoolDoesEveryPartOnce(t *testing.T) {
 			var callers sync.WaitGroup
 			for range 3 {
 				callers.Go(func() {
-					for parts := range 40 {
+					for parts := range 42 {
+						if parts == 41 {
+							parts = 3*maxClaims + 7
+						}
 						done := make([]atomic.Int32, parts)
 						busy := make([]atomic.Bool, workers)
 						p.run(parts, func(worker, part int) {
@@ -44,6 +48,24 @@ func TestPoolDoesEveryPartOnce(t *testing.T) {
 		try()
 		p.Close()
 		try()
+	}
+}
+
+// Close ends every helper, asleep or not, whether or not there was a task: synctest fails a test that leaves a goroutine.
+func TestCloseEndsTheHelpers(t *testing.T) {
+	for _, tasks := range []int{0, 1, 7} {
+		for _, asleep := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				p := NewPool(4)
+				for range tasks {
+					p.run(3, func(_, _ int) {})
+				}
+				if asleep {
+					synctest.Wait()
+				}
+				p.Close()
+			})
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trbench/trbench/engine/backend/cpu/kernel"
 	"github.com/trbench/trbench/models/weights"
+	"pgregory.net/rapid"
 )
 
 // reference is the forward pass in float64, written down from the architecture: no cache, no batch, no tricks. It
@@ -133,4 +134,39 @@ func TestOddShapesAgreeWithFloat64(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Any shape, any mixture of the families' features, at every level: within the rounding of float32 of the float64 pass.
+func TestAnyShapeAgreesWithFloat64(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		between := func(lo, hi int, what string) int { return rapid.IntRange(lo, hi).Draw(t, what) }
+		kv := between(1, 3, "kv heads")
+		c := weights.Config{
+			Architecture: weights.Qwen3, QKNorm: rapid.Bool().Draw(t, "qk norm"), QKVBias: rapid.Bool().Draw(t, "qkv bias"),
+			Layers: between(1, 2, "layers"), Hidden: between(8, 70, "hidden"),
+			Heads: kv * between(1, 4, "group"), KVHeads: kv, HeadDim: 2 * between(1, 20, "half of a head"),
+			Intermediate: between(8, 90, "intermediate"), Vocab: between(3, 90, "vocabulary"),
+			RopeTheta: 1e4, RopeScaling: weights.RopeScaling{Kind: weights.RopePlain, Factor: 1}, NormEps: 1e-5,
+			Tied: rapid.Bool().Draw(t, "tied"),
+		}
+		d := rapid.SampledFrom([]weights.DType{weights.F32, weights.F16, weights.BF16}).Draw(t, "dtype")
+		w := randomModel(c, d, rapid.Uint64().Draw(t, "seed"))
+		ids := randomTokens(7, between(1, 20, "tokens"), c.Vocab)
+		want := reference(w, ids)
+		for _, l := range kernel.Levels() {
+			b := newRig(t, w, Options{SIMD: l.String(), BlockTokens: between(1, 30, "block")}, 1)
+			b.tokens[0] = ids
+			for pos, logits := range b.all(0) {
+				size := 1.
+				for _, v := range want[pos] {
+					size = max(size, math.Abs(v))
+				}
+				for id, got := range logits {
+					if diff := math.Abs(float64(got) - want[pos][id]); !(diff <= 1e-5*size) {
+						t.Fatalf("%s, position %d: logit %d is %g, want %g", l, pos, id, got, want[pos][id])
+					}
+				}
+			}
+		}
+	})
 }
