@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/trbench/trbench/cmd/trbench/experiment"
+	"github.com/trbench/trbench/engine/rpc/byhand/lines"
 	"github.com/trbench/trbench/models"
 	"github.com/trbench/trbench/results"
 	"github.com/trbench/trbench/sim"
@@ -15,7 +16,8 @@ import (
 const articleGPUs = 4
 
 // article is a claim of the article at the cell's set-up: apc (throughput over rpc:vllm-apc), tpot/SYSTEM (change of the
-// P99 TPOT, %), bill/SYSTEM (what is saved of the price of a token, %), or a part of a switch (mean, us).
+// P99 TPOT, %), bill/SYSTEM (what is saved of the price of a token, %), lines/COUNT (of routing code, saved, %), or a
+// part of a switch (mean, us).
 func (b *bench) article(c *Cell, what string) (figure, error) {
 	what, system, _ := strings.Cut(what, "/")
 	switch what {
@@ -29,6 +31,8 @@ func (b *bench) article(c *Cell, what string) (figure, error) {
 		x := results.Change(ours.TPOT.Percentile(99), theirs.TPOT.Percentile(99))
 		return figure{value: results.F(100 * x.Or(math.NaN())), note: fmt.Sprintf("against %s: %.1f and %.1f ms",
 			system, ours.TPOT.Percentile(99).Or(0), theirs.TPOT.Percentile(99).Or(0))}, nil
+	case "lines":
+		return routingLines(system)
 	case "apc":
 		ours, theirs, err := b.both(&c.Setup, "rpc:vllm-apc")
 		if err != nil {
@@ -114,4 +118,20 @@ func (b *bench) bill(s *Setup, system string) (figure, error) {
 	return figure{value: results.F(100 * (1 - other/best)), note: fmt.Sprintf(
 		"against %s: $%.2f instead of $%.2f a million tokens on %d A100 at $%.2f an hour (assumed), threshold %d",
 		system, price(best), price(other), articleGPUs, usd, at)}, nil
+}
+
+// routingLines is the median saving of lines over all algorithms, in whole percent, against the same rule by hand over
+// HTTP: of its own code, with its share of the plumbing, or with all of it.
+func routingLines(count string) (figure, error) {
+	of := map[string]func(lines.Count) float64{"own": lines.Count.Own, "shared": lines.Count.Shared, "alone": lines.Count.Alone}[count]
+	if of == nil {
+		return figure{}, fmt.Errorf("measure article/lines/%s: unknown", count)
+	}
+	r, err := lines.New()
+	if err != nil {
+		return figure{}, err
+	}
+	s := r.Spread(of)
+	return figure{value: results.F(math.Round(100 * s.Median)), note: fmt.Sprintf("median of %d algorithms, of %.0f to %.0f %%",
+		len(r.Counts), 100*s.Least, 100*s.Most)}, nil
 }
