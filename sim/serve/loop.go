@@ -56,7 +56,7 @@ func (w *world) launch() bool {
 	}
 	d := w.cfg.Latency.Time(shape)
 	w.gpu = max(w.gpu, w.now).Add(d)
-	w.flight = append(w.flight, step{rows, w.gpu})
+	w.flight = append(w.flight, flying{rows, w.gpu})
 	w.out.Busy += d
 	w.out.Steps++
 	return true

@@ -26,7 +26,7 @@ type seq struct {
 	output   int32 // tokens sampled
 	filled   int32 // leading blocks that have a content
 	state    state
-	resumed  bool // it was preempted
+	lost     int32 // tokens that were in KV when it was preempted; 0 if it never was
 	blocks   []kv.Block
 }
 
@@ -36,8 +36,8 @@ type row struct {
 	sample bool // the step reaches the end of what is known, and samples a token
 }
 
-// step is a step in flight.
-type step struct {
+// flying is a step in flight.
+type flying struct {
 	rows []row
 	end  clock.Instant
 }
@@ -55,7 +55,7 @@ type world struct {
 	run    []int32 // in the order of admission
 	pool   *kv.Blocks
 	found  []kv.Block
-	flight []step // oldest first; at most two
+	flight []flying // oldest first; at most two
 	spare  [][]row
 	now    clock.Instant // the host's
 	gpu    clock.Instant // when the GPU is free
@@ -129,9 +129,8 @@ func (w *world) preempt(i int) {
 	id := w.run[i]
 	s := &w.seqs[id]
 	w.out.Preempted++
-	w.out.Recomputed += int64(s.computed)
+	s.state, s.lost = waiting, s.computed
 	w.drop(s)
-	s.state, s.resumed = waiting, true
 	w.run = w.run[:i]
 	w.wait = append(w.wait, id)
 }
@@ -156,8 +155,8 @@ func (w *world) admit(rows []row, shape *kernels.Shape, budget int32) []row {
 		w.wait = w.wait[:len(w.wait)-1]
 		w.run = append(w.run, id)
 		s.state = running
-		if s.resumed {
-			w.out.Recomputed -= int64(cached)
+		if s.lost > 0 {
+			w.out.Recomputed += int64(s.lost - cached)
 		} else {
 			w.out.Requests[id].Scheduled = w.now
 			w.out.CacheHits += int64(cached)

@@ -73,13 +73,11 @@ func (g *grid) at(chunk, cached, decodes, context float64) float64 {
 	if chunk == 0 {
 		return g.pure.at(decodes, context)
 	}
-	first := chunk
-	if most := g.lastChunk(); first > most {
-		first = most
-	}
-	us := g.prefill(first, cached, decodes, context)
-	if first < chunk {
-		us += g.at(chunk-first, cached+first, 0, 0)
+	most := g.lastChunk()
+	us := g.prefill(min(chunk, most), cached, decodes, context)
+	for chunk > most {
+		chunk, cached = chunk-most, cached+most
+		us += g.prefill(min(chunk, most), cached, 0, 0)
 	}
 	return us
 }

@@ -169,6 +169,9 @@ func (m *Model) loadAttention(path string) error {
 		if err := r.numbers(0, 0, &p.chunk, &p.cached, &p.decodes, &p.context, &p.us); err != nil {
 			return err
 		}
+		if p.chunk > 0 && p.chunk < 1 {
+			return r.fault(0, "%g: want 0, or at least 1", p.chunk)
+		}
 		if p.chunk == 0 && p.decodes == 0 {
 			return r.fault(0, "0, and n_decode 0: want tokens of a prefill, or decodes")
 		}
