@@ -239,7 +239,7 @@ func (r *Run) join(records []record, trace []entry) error {
 		var s fidelity.Sample
 		if rec.First != nil && rec.Last != nil {
 			at := arrivals[i] + offset
-			ms := func(span float64) results.Float { return results.F(span * 1e3) }
+			ms := func(span float64) results.Float { return results.F(math.Round(span*1e9) / 1e6) } // whole ns
 			s.TTFT, s.E2E = ms(*rec.First-at), ms(*rec.Last-at)
 			if n := r.requests[i].Output; n > 1 {
 				s.TPOT = ms((*rec.Last - *rec.First) / float64(n-1))
@@ -290,6 +290,9 @@ func request(rec *record, e *entry, fail func(field, format string, args ...any)
 func tokens(text []byte) ([]int32, error) {
 	if string(text) == "null" {
 		return nil, nil
+	}
+	if len(text) == 0 || text[0] != '[' {
+		return nil, fmt.Errorf("%q: want a list of token ids", text[:min(len(text), 40)])
 	}
 	ids := make([]int32, 0, bytes.Count(text, []byte(","))+1)
 	id, digits := int64(0), 0
