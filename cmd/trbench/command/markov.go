@@ -20,6 +20,7 @@ import (
 type markovFlags struct {
 	p, q      float64
 	algorithm string
+	chain     string
 	weights   []float64
 	latency   string
 	n         int
@@ -43,7 +44,8 @@ active requests, as trbench run --threshold FILE loads it.`,
 		Example: `  trbench markov --p 0.35 --latency 6.0ms,27.9ms -n 4
   trbench markov --p 0.35 --latency paper -n 4 --threshold 1,3 --output json
   trbench markov --p 0.35 --latency paper -n 64 --table b.yaml
-  trbench markov --algorithm me --weights .5,.3,.2 --latency 6ms,12ms,28ms -n 4`,
+  trbench markov --algorithm me --weights .5,.3,.2 --latency 6ms,12ms,28ms -n 4
+  trbench program compile mine.star --output json | trbench markov --chain - -n 4`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkFormat(f.output); err != nil {
@@ -57,6 +59,7 @@ active requests, as trbench run --threshold FILE loads it.`,
 	fs.Float64Var(&f.p, "p", .35, "probability that the algorithm's rule fires after a step on the small model")
 	fs.Float64Var(&f.q, "q", 0, "probability that the large model returns after a token, where the algorithm lets it stay (unset: 1 - p)")
 	fs.StringVar(&f.algorithm, "algorithm", "r2r", "whose moves between the models")
+	fs.StringVar(&f.chain, "chain", "", "moves between the models from `FILE`, or - for stdin: what program compile --output json writes")
 	fs.Float64SliceVar(&f.weights, "weights", nil, "of the models of me")
 	fs.StringVar(&f.latency, "latency", "paper", "step time of each model: 6.0ms,27.9ms, or paper, article")
 	fs.IntVarP(&f.n, "requests", "n", 4, "active requests N")
@@ -94,6 +97,22 @@ func (f *markovFlags) model(cmd *cobra.Command) (markov.Model, []string, error) 
 	}
 	if !(f.p >= 0 && f.p <= 1) || !(f.q >= 0 && f.q <= 1) {
 		return m, nil, badUsage("--p %g, --q %g: want probabilities from 0 to 1", f.p, f.q)
+	}
+	if f.chain != "" {
+		for _, other := range []string{"p", "q", "algorithm", "weights"} {
+			if cmd.Flags().Changed(other) {
+				return m, nil, badUsage("--chain and --%s: the file says how requests move", other)
+			}
+		}
+		var note string
+		var err error
+		if m.Routing, note, err = readChain(f.chain, cmd.InOrStdin()); err != nil {
+			return m, nil, badUsage("--chain: %w", err)
+		}
+		if note != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "trbench: %s\n", note)
+		}
+		return m, names, nil
 	}
 	if cmd.Flags().Changed("weights") && !strings.EqualFold(f.algorithm, "me") {
 		return m, nil, badUsage("--weights are of algorithm me, not of %s", f.algorithm)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,12 +104,16 @@ func programCompile() *cobra.Command {
 	var models int
 	var rate, acceptance float64
 	var seed uint64
+	var format string
 	cmd := &cobra.Command{
 		Use:   "compile FILE|ALGORITHM",
 		Short: "Show what a program becomes: where it waits, route / send / receive, and P and C",
 		Long: `Run a program on random signals and show what the request's view became for the models: the places
 where it waits for a step, what each model's route, send and receive do, and the matrices P and C of
-its hops, as the Markov chain reads them.`,
+its hops. With --output json, trbench markov --chain reads them.`,
+		Example: `  trbench program compile mine.star --rate 0.2
+  trbench program compile r-stitch --models 3 --output json
+  trbench program compile mine.star --output json | trbench markov --chain - -n 4`,
 		Args: exactly("FILE|ALGORITHM"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return route.Names(), cobra.ShellCompDirectiveDefault
@@ -117,9 +122,15 @@ its hops, as the Markov chain reads them.`,
 			if !(rate >= 0 && rate <= 1) || !(acceptance >= 0 && acceptance <= 1) {
 				return badUsage("--rate %g, --acceptance %g: want probabilities from 0 to 1", rate, acceptance)
 			}
+			if err := checkFormat(format); err != nil {
+				return err
+			}
 			l, err := compileProgram(args[0], models, rate, acceptance, seed)
 			if err != nil {
 				return badUsage("%w", err)
+			}
+			if format == "json" {
+				return l.JSON(cmd.OutOrStdout())
 			}
 			return l.Write(cmd.OutOrStdout())
 		},
@@ -128,11 +139,17 @@ its hops, as the Markov chain reads them.`,
 	cmd.Flags().Float64Var(&rate, "rate", .1, "probability that the program's rule fires")
 	cmd.Flags().Float64Var(&acceptance, "acceptance", signal.DefaultAcceptance, "probability that a draft is kept")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "of the signals")
+	outputFormat(cmd, &format)
 	return cmd
 }
 
 // compileProgram lists a file, or a built-in algorithm where no such file exists.
-func compileProgram(name string, models int, rate, acceptance float64, seed uint64) (*starlark.Listing, error) {
+func compileProgram(name string, models int, rate, acceptance float64, seed uint64) (l *starlark.Listing, err error) {
+	defer func() {
+		if l != nil {
+			l.Rates = slices.Repeat([]float64{rate}, models)
+		}
+	}()
 	run := dispatch.Run{Requests: 200, Prompt: 50, Output: 200}
 	source := func(rule func(step.ModelID) signal.Rule) (signal.Source, error) {
 		c := signal.Config{Seed: seed, Acceptance: signal.Acceptance{Alpha: []float64{acceptance}}}

@@ -2,6 +2,7 @@ package starlark
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,35 @@ type Listing struct {
 	// for the reason Why.
 	Table int
 	Why   error
+	// Rates are the probabilities with which the rules fire on the given signals, by model. Where they are set and the
+	// program's hops form a Markov chain, its matrices are exact.
+	Rates   []float64
+	chained route.Chained // nil: the hops form no chain
+}
+
+// Chain is P and C of the program's hops: exact ones where the hops form a Markov chain whose rates are known, else
+// those observed. A model that was never used returns to the smallest.
+func (l *Listing) Chain() (p, c [][]float64, exact bool) {
+	if l.chained != nil && l.Rates != nil {
+		p, c = l.chained.Chain(l.Rates)
+		return p, c, true
+	}
+	p, c = l.P(), l.C()
+	for i := range p {
+		if l.steps(i) == 0 {
+			p[i][0], c[i][0] = 1, 1
+		}
+	}
+	return p, c, false
+}
+
+// steps are the steps on model i that were followed by another one.
+func (l *Listing) steps(i int) int64 {
+	sum := int64(0)
+	for _, n := range l.To[i] {
+		sum += n
+	}
+	return sum
 }
 
 // Point is a place where the program waits for a step on one model.
@@ -40,6 +70,7 @@ func (f *File) Compile(s signal.Source, run dispatch.Run) (*Listing, error) {
 	l := &Listing{Name: f.name, Rules: f.Rules()}
 	if t, err := f.Lower(); err == nil {
 		l.Table = t.States()
+		l.chained, _ = t.Router().(route.Chained)
 	} else {
 		l.Why = err
 	}
@@ -57,6 +88,7 @@ func Compile(name string, r route.Router, models int, s signal.Source, run dispa
 			l.Rules = append(l.Rules, ruled.Rule(step.ModelID(m)))
 		}
 	}
+	l.chained, _ = r.(route.Chained)
 	counts := map[route.Suspension]int64{}
 	return l.observe(route.Observed(r, func(p route.Suspension) { counts[p]++ }), s, models, run, counts)
 }
@@ -106,7 +138,7 @@ func (l *Listing) Write(w io.Writer) error {
 	for _, p := range l.Points {
 		fmt.Fprintf(&b, "  %-20s %-12s model %d  %d times\n", p.Place, p.Call, p.Model, p.Times)
 	}
-	p, c := l.P(), l.C()
+	p := l.P()
 	for m := range l.Models {
 		fmt.Fprintf(&b, "\nmodel %d, %d steps", m, l.Steps[m])
 		if m < len(l.Rules) && l.Rules[m].Used() {
@@ -115,7 +147,12 @@ func (l *Listing) Write(w io.Writer) error {
 		b.WriteByte('\n')
 		l.functions(&b, m, p)
 	}
-	b.WriteString("\nP, a step on model i is followed by one on model j\n")
+	p, c, exact := l.Chain()
+	how := "observed: a Markov chain with these is near the program, no more"
+	if exact {
+		how = "exact at these rates"
+	}
+	fmt.Fprintf(&b, "\nP, a step on model i is followed by one on model j (%s)\n", how)
 	matrix(&b, p)
 	b.WriteString("C, tokens that this transition commits\n")
 	matrix(&b, c)
@@ -124,6 +161,67 @@ func (l *Listing) Write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// JSON writes the listing as one document. Its p and c are the matrices that trbench markov --chain reads.
+func (l *Listing) JSON(w io.Writer) error {
+	type point struct {
+		Place string       `json:"place"`
+		Call  string       `json:"call"`
+		Model step.ModelID `json:"model"`
+		Times int64        `json:"times"`
+	}
+	type hop struct {
+		From      int     `json:"from"`
+		To        int     `json:"to"`
+		Times     int64   `json:"times"`
+		Dropped   float64 `json:"dropped_tokens"`   // mean: what send takes back, and drafts that were not kept
+		Committed float64 `json:"committed_tokens"` // mean
+		Verified  float64 `json:"drafts_to_verify"` // mean: what receive does not commit
+	}
+	p, c, exact := l.Chain()
+	doc := struct {
+		Program string      `json:"program"`
+		Models  int         `json:"models"`
+		States  int         `json:"table_states"` // 0: a coroutine
+		Why     string      `json:"coroutine_why,omitempty"`
+		Rules   []string    `json:"rules"` // by model
+		Points  []point     `json:"suspension_points"`
+		Hops    []hop       `json:"hops"`
+		P       [][]float64 `json:"p"`
+		C       [][]float64 `json:"c"`
+		Exact   bool        `json:"exact"`
+		Failed  int         `json:"failed_requests"`
+		Error   string      `json:"error,omitempty"`
+	}{Program: l.Name, Models: l.Models, States: l.Table, P: p, C: c, Exact: exact, Failed: l.Failed}
+	if l.Table == 0 {
+		doc.Why = l.Why.Error()
+	}
+	if l.Err != nil {
+		doc.Error = l.Err.Error()
+	}
+	for _, r := range l.Rules {
+		text := ""
+		if r.Used() {
+			text = describeRule(r)
+		}
+		doc.Rules = append(doc.Rules, text)
+	}
+	for _, x := range l.Points {
+		doc.Points = append(doc.Points, point{x.Place, x.Call, x.Model, x.Times})
+	}
+	for i := range l.To {
+		for j, n := range l.To[i] {
+			if n > 0 {
+				mean := func(x [][]int64) float64 { return float64(x[i][j]) / float64(n) }
+				doc.Hops = append(doc.Hops, hop{i, j, n, mean(l.Dropped), mean(l.Committed), mean(l.Verified)})
+			}
+		}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // rules have < and >
+	enc.SetIndent("", "  ")
+	return enc.Encode(doc)
 }
 
 // functions writes route, send and receive of model m.

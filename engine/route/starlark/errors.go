@@ -67,6 +67,26 @@ func (f *File) place(stack star.CallStack) string {
 	return filepath.Base(f.path)
 }
 
+// loop is where a program that never stops loops. A loop of nothing but pass has no position of its own: it fails at its
+// function, whose first while loop is meant.
+func (f *File) loop(place string) string {
+	at := place
+	syntax.Walk(f.syntax, func(n syntax.Node) bool {
+		d, ok := n.(*syntax.DefStmt)
+		if !ok || position(d.Def) != place {
+			return true
+		}
+		syntax.Walk(d, func(n syntax.Node) bool {
+			if w, ok := n.(*syntax.WhileStmt); ok && at == place {
+				at = position(w.While)
+			}
+			return at == place
+		})
+		return false
+	})
+	return at
+}
+
 // cause is what an evaluation failed with, without what is said elsewhere.
 func cause(e *star.EvalError) error {
 	if err := e.Unwrap(); err != nil {
@@ -87,6 +107,7 @@ func (v *request) failure(err error) *route.Failure {
 	}
 	f := &route.Failure{Program: v.file.name, Place: v.file.place(e.CallStack), Err: cause(e)}
 	if v.stuck {
+		f.Place = v.file.loop(f.Place)
 		f.Err = fmt.Errorf("%w: %d operations since the last step", route.ErrStuck, v.file.opt.Operations)
 	}
 	return f
