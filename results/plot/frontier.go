@@ -24,6 +24,7 @@ const (
 	agreementLabel = "agreement with the large model, %"
 
 	largeOnly    = "large-only"
+	smallOnly    = "small-only"
 	queryRouting = "query"   // one decision a request: the baseline of all that decide by token
 	speculative  = "specdec" // keeps the large model's distribution, not its likeliest tokens
 )
@@ -31,9 +32,12 @@ const (
 var (
 	// bandStyle lies below the points that no other beats at both output and agreement.
 	bandStyle = draw.LineStyle{Color: color.NRGBA{0xf0, 0xe4, 0x42, 0x90}, Width: vg.Points(9)}
-	// queryLook and largeLook set what is no token-level routing apart from it.
+	// queryLook, largeLook and smallLook set what is no token-level routing apart from it.
 	queryLook = look{color: rgb(0x80, 0x80, 0x80), glyph: diamondGlyph{}, dashes: dashes(5, 3)}
 	largeLook = look{color: ink, glyph: starGlyph{}}
+	smallLook = look{color: ink, glyph: draw.SquareGlyph{}}
+	// scored are the algorithms that read an external router's score, which no recorded pair has.
+	scored = []string{"automix", "citer", "co-llm", "frugalgpt", "r2r", "specreason"}
 )
 
 // frontierFigure shows output against agreement with the large model, a line an algorithm over the values that were
@@ -72,7 +76,7 @@ func frontierFigure(t *Tuning) (Figure, bool) {
 	for i, name := range names {
 		l := frontierLook(name, i, names)
 		stroke := draw.LineStyle{Color: l.color, Width: vg.Points(1.4), Dashes: l.dashes}
-		if name == largeOnly {
+		if name == largeOnly || name == smallOnly {
 			stroke.Width = 0
 		}
 		out.legend = append(out.legend, sign{name, stroke, l.point()})
@@ -269,7 +273,7 @@ func (f *frontier) names(panels []*frontierPanel) []string {
 	for _, p := range panels {
 		for _, l := range p.lines {
 			switch list := &names; {
-			case l.name == queryRouting || l.name == largeOnly:
+			case l.name == queryRouting || l.name == largeOnly || l.name == smallOnly:
 				list = &others
 				fallthrough
 			default:
@@ -289,6 +293,8 @@ func frontierLook(name string, i int, names []string) look {
 		return queryLook
 	case largeOnly:
 		return largeLook
+	case smallOnly:
+		return smallLook
 	}
 	l := looks[i%len(looks)]
 	if slices.Contains(names, queryRouting) && l.glyph == queryLook.glyph {
@@ -434,6 +440,10 @@ func (t *Tuning) agreementNote(names []string) string {
 	if slices.Contains(names, queryRouting) && len(t.Traces) > 0 {
 		text += " " + queryRouting + " goes by the mean over the recorded answer, which flatters it: a router of prompts " +
 			"can only guess that."
+	}
+	if oracle := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(scored, n) }); len(oracle) > 0 {
+		text += " In place of their router's score, which was not recorded, these read how likely the large model keeps the token, " +
+			"which flatters them: " + strings.Join(oracle, ", ") + "."
 	}
 	if slices.Contains(names, largeOnly) {
 		text += " " + largeOnly + " agrees with itself."

@@ -73,8 +73,9 @@ func (t *Tuning) with(system string, output, agreement results.Float) *Tuning {
 
 func TestFrontierFigure(t *testing.T) {
 	mixed := func() *Tuning {
-		return judged([]string{"entropy", "specdec", "query"}, []int{4, 8}, "0.1", "0.2", "0.5").
-			with("large-only", results.F(300), results.Float{}).with("small-only", results.F(1500), results.Float{})
+		return judged([]string{"entropy", "specdec", "citer", "query"}, []int{4, 8}, "0.1", "0.2", "0.5").
+			with("large-only", results.F(300), results.Float{}).with("small-only", results.F(1500), results.F(.75)).
+			with("rpc:vllm-apc", results.F(200), results.Float{})
 	}
 	figures, notes := TuningFigures(mixed())
 	if len(notes) != 0 {
@@ -96,8 +97,8 @@ func TestFrontierFigure(t *testing.T) {
 	for _, want := range []string{
 		"agreement with the large model, %", "output, tok/s (log scale)", "N = 4", "N = 8", "entropy", "specdec", "query",
 		"large-only", "Pareto front", "teacher-forced", "(pair.csv)", "switch_rate", "0.1", "0.5", "llama3-8b-70b",
-		"6 of 19 points ran once, the others up to 3 times.", "left out: small-only", "agreement understates it",
-		"recorded pair",
+		"of 26 points ran once, the others up to 3 times.", "small-only", "left out: rpc:vllm-apc", "agreement understates it",
+		"recorded pair", "which flatters them: citer.",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("%q is missing in %s", want, text)

@@ -142,7 +142,9 @@ func (s *Sweep) choice(p *SweepPoint, delays bool) string {
 		case "system":
 			parts = append(parts, p.Point.System)
 		case "algorithm":
-			parts = append(parts, p.Point.Algorithm)
+			if p.Point.Algorithm != "" { // one model alone has none
+				parts = append(parts, p.Point.Algorithm)
+			}
 		}
 	}
 	if len(parts) == 0 {

@@ -153,3 +153,25 @@ func TestReport(t *testing.T) {
 		}
 	}
 }
+
+// The table in the documents is this one.
+func TestDocumentIsFresh(t *testing.T) {
+	r, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var md bytes.Buffer
+	if err := r.Markdown(&md); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("../../../../docs/PROGRAMS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Join(strings.Fields(string(doc)), " ")
+	for line := range strings.Lines(md.String()) {
+		if !strings.Contains(words, strings.Join(strings.Fields(line), " ")) {
+			t.Errorf("docs/PROGRAMS.md lacks (trbench programs --lines --output md):\n%s", line)
+		}
+	}
+}
