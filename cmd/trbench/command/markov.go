@@ -45,7 +45,7 @@ active requests, as trbench run --threshold FILE loads it.`,
   trbench markov --p 0.35 --latency paper -n 4 --threshold 1,3 --output json
   trbench markov --p 0.35 --latency paper -n 64 --table b.yaml
   trbench markov --algorithm me --weights .5,.3,.2 --latency 6ms,12ms,28ms -n 4
-  trbench program compile mine.star --output json | trbench markov --chain - -n 4`,
+  trbench markov --chain chain.json -n 4   what trbench program compile FILE --output json has written`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkFormat(f.output); err != nil {

@@ -113,7 +113,7 @@ where it waits for a step, what each model's route, send and receive do, and the
 its hops. With --output json, trbench markov --chain reads them.`,
 		Example: `  trbench program compile mine.star --rate 0.2
   trbench program compile r-stitch --models 3 --output json
-  trbench program compile mine.star --output json | trbench markov --chain - -n 4`,
+  trbench program compile mine.star --rate 0.2 --output json   redirect it to a file: trbench markov --chain FILE`,
 		Args: exactly("FILE|ALGORITHM"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return route.Names(), cobra.ShellCompDirectiveDefault
