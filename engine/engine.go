@@ -9,7 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/trbench/trbench/engine/backend"
@@ -53,13 +55,15 @@ type Config struct {
 	StepSync bool
 	// MaxActive bounds the active requests; 0 is DefaultMaxActive.
 	MaxActive int
+	// Cores is how many cores the steps of one model keep busy; 0 is one.
+	Cores int
 	// Now is the engine's clock; nil is the time since New.
 	Now func() clock.Instant
 	// Log, if not nil, takes the event log.
 	Log *core.EventLog
 	// Switched, if not nil, is told what each handover cost before the peer's scheduler had it: Enqueue is the sender's
 	// part, Transport the time to the receiver's queue.
-	Switched func(enqueue, transport time.Duration)
+	Switched func(id step.RequestID, enqueue, transport time.Duration)
 	// Stepped, if not nil, is told of each completed step; the batch must not be kept. Calls come one at a time.
 	Stepped func(b *step.Batch, start, end clock.Instant)
 	// Settle, if not nil, is called before a decode loop of model i decides, and returns when everything stamped with this
@@ -83,6 +87,9 @@ type Engine struct {
 	cancel context.CancelCauseFunc
 	loops  sync.WaitGroup
 	now    func() clock.Instant
+	cores  int // as many decode loops at work leave no core to others
+	// stepping counts the decode loops at work.
+	stepping atomic.Int32
 
 	mu     sync.Mutex // guards all below: decisions take microseconds, steps milliseconds
 	subs   []*core.Subserver
@@ -106,7 +113,7 @@ func New(c Config) (*Engine, error) {
 	if c.MaxActive <= 0 {
 		c.MaxActive = DefaultMaxActive
 	}
-	e := &Engine{cfg: c, now: c.Now}
+	e := &Engine{cfg: c, now: c.Now, cores: runtime.GOMAXPROCS(0) / max(1, c.Cores)}
 	if e.now == nil {
 		begin := time.Now()
 		e.now = func() clock.Instant { return clock.Instant(time.Since(begin)) }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/trbench/trbench/engine/backend"
@@ -11,13 +12,16 @@ import (
 	"github.com/trbench/trbench/engine/step"
 )
 
-// lane is what connects one subserver's loops. Engine.mu guards inbox and busy.
+// lane is what connects one subserver's loops. Engine.mu guards all but the channels.
 type lane struct {
 	kick  chan struct{} // something has changed: ask the core again
 	mail  chan struct{} // the inbox holds letters
 	inbox []letter      // to the inter-model loop; no more than two a request
 	read  []letter      // the inbox being emptied; the two take turns
 	busy  bool          // a step is in flight
+	// working says that the decode loop found a batch when it last asked.
+	working bool
+	heard   []*Stream // the decode loop's own: whom its last step had tokens for
 }
 
 // letter is a peer message with the times that price a switch.
@@ -46,11 +50,17 @@ func (e *Engine) decodeLoop(i int) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		b, wake := e.next(i)
+		b, wake, err := e.next(i)
 		if b != nil {
-			if err := e.forward(i, b); err != nil {
-				e.fail(fmt.Errorf("model %s: %w", e.cfg.Models[i].Name, err))
-				return
+			err = e.forward(i, b)
+		}
+		if err != nil {
+			e.fail(fmt.Errorf("model %s: %w", e.cfg.Models[i].Name, err))
+			return
+		}
+		if b != nil {
+			if e.crowded() {
+				runtime.Gosched()
 			}
 			continue
 		}
@@ -68,23 +78,47 @@ func (e *Engine) decodeLoop(i int) {
 	}
 }
 
-// next asks the core for a batch. A nil batch comes with the Instant to ask again.
-func (e *Engine) next(i int) (*step.Batch, clock.Instant) {
+// crowded says that steps keep all cores busy. Go takes a core from a goroutine that does not give it up after 10 ms
+// only: without a yield clients would hear of their tokens, and send their next requests, whole batches late.
+func (e *Engine) crowded() bool { return int(e.stepping.Load()) >= e.cores }
+
+// next asks the core for a batch, after it has taken in what peers have sent: the inter-model loop may be waiting for
+// a processor. A nil batch comes with the Instant to ask again.
+func (e *Engine) next(i int) (*step.Batch, clock.Instant, error) {
 	if e.cfg.Settle != nil {
 		e.cfg.Settle(i)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil || e.cfg.StepSync && !e.onTurn(i) {
-		return nil, clock.Never
+	if e.err != nil {
+		return nil, clock.Never, nil
+	}
+	if err := e.receive(i); err != nil {
+		return nil, clock.Never, err
+	}
+	if e.cfg.StepSync && !e.onTurn(i) {
+		return nil, clock.Never, nil
 	}
 	b, wake, ok := e.subs[i].Next(e.now())
 	if !ok {
-		return nil, wake
+		e.working(i, false)
+		return nil, wake, nil
 	}
 	e.lanes[i].busy = true
+	e.working(i, true)
 	e.turn = (i + 1) % len(e.subs)
-	return b, 0
+	return b, 0, nil
+}
+
+// working notes whether decode loop i has work, rather than waits for some.
+func (e *Engine) working(i int, yes bool) {
+	switch l := e.lanes[i]; {
+	case yes && !l.working:
+		e.stepping.Add(1)
+	case !yes && l.working:
+		e.stepping.Add(-1)
+	}
+	e.lanes[i].working = yes
 }
 
 // onTurn says whether model i may run while only one may: nothing runs, and no model before it in turn has work.
@@ -125,6 +159,8 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 	if e.cfg.Sequences != nil {
 		e.cfg.Sequences.stepped(b, res, eff)
 	}
+	posted := e.post(began, eff)
+	heard := e.lanes[i].heard[:0]
 	for _, c := range eff.Commit {
 		s := e.live[c.Handle]
 		e.cfg.Log.Commit(now, s.request.ID, c.Tokens)
@@ -133,8 +169,9 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 			chunk.IDs = e.cfg.Sequences.commit(c.Handle, c.Tokens)
 		}
 		s.push(chunk)
+		heard = append(heard, s)
 	}
-	e.post(began, eff)
+	e.lanes[i].heard = heard
 	for _, d := range eff.Done {
 		e.end(now, d)
 	}
@@ -144,11 +181,19 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 		}
 	}
 	e.mu.Unlock()
+	// To wake a goroutine may take a system call, and who wakes wants the lock.
+	e.announce(posted)
+	for _, s := range heard {
+		poke(s.notify)
+	}
 	return nil
 }
 
-// post puts messages into their peers' inboxes. Engine.mu is held.
-func (e *Engine) post(began time.Time, eff *core.Effects) {
+// lanes is a set of subservers, a bit each.
+type lanes uint8
+
+// post puts messages into their peers' inboxes, and returns whose they are. Engine.mu is held.
+func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
 	for _, m := range eff.Send {
 		m.ActiveN = int32(e.active)
 		switch m.Kind {
@@ -157,10 +202,20 @@ func (e *Engine) post(began time.Time, eff *core.Effects) {
 		case step.Finished:
 			e.refs[m.Handle]++
 		}
-		to := e.lanes[m.To]
+		l := e.lanes[m.To]
 		sent := time.Now()
-		to.inbox = append(to.inbox, letter{m, sent, sent.Sub(began)})
-		poke(to.mail)
+		l.inbox = append(l.inbox, letter{m, sent, sent.Sub(began)})
+		to |= 1 << m.To
+	}
+	return to
+}
+
+// announce tells inter-model loops that their inboxes hold letters.
+func (e *Engine) announce(to lanes) {
+	for i := 0; to != 0; i, to = i+1, to>>1 {
+		if to&1 != 0 {
+			poke(e.lanes[i].mail)
+		}
 	}
 }
 
@@ -171,21 +226,25 @@ func (e *Engine) interModelLoop(i int) {
 	for {
 		select {
 		case <-l.mail:
-			if err := e.receive(i); err != nil {
+			e.mu.Lock()
+			some := len(l.inbox) > 0 // else the decode loop was here first
+			err := e.receive(i)
+			e.mu.Unlock()
+			if err != nil {
 				e.fail(fmt.Errorf("model %s: %w", e.cfg.Models[i].Name, err))
 				return
 			}
-			l.wake()
+			if some {
+				l.wake()
+			}
 		case <-e.ctx.Done():
 			return
 		}
 	}
 }
 
-// receive empties the inbox of model i.
+// receive empties the inbox of model i. Engine.mu is held.
 func (e *Engine) receive(i int) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	l := e.lanes[i]
 	l.inbox, l.read = l.read[:0], l.inbox
 	for k := range l.read {
@@ -199,7 +258,7 @@ func (e *Engine) receive(i int) error {
 			continue
 		}
 		if e.cfg.Switched != nil {
-			e.cfg.Switched(m.took, time.Since(m.sent))
+			e.cfg.Switched(m.req.ID, m.took, time.Since(m.sent))
 		}
 		if s := e.live[m.req.Handle]; s != nil && s.gone {
 			e.cancelHere(now, s)
@@ -227,7 +286,7 @@ func (e *Engine) cancelHere(now clock.Instant, s *Stream) {
 		if len(eff.Done) == 0 {
 			continue
 		}
-		e.post(time.Now(), eff)
+		e.announce(e.post(time.Now(), eff))
 		for _, d := range eff.Done {
 			e.end(now, d)
 		}

@@ -73,11 +73,11 @@ func (s *Stream) Hops() int {
 	return s.hops
 }
 
+// push adds a chunk; who calls it then pokes notify.
 func (s *Stream) push(c Chunk) {
 	s.mu.Lock()
 	s.chunks = append(s.chunks, c)
 	s.mu.Unlock()
-	poke(s.notify)
 }
 
 func (s *Stream) end(at clock.Instant, err error) {

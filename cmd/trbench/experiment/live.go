@@ -33,7 +33,7 @@ func (p *Plan) serve(ctx context.Context, pt *Point, seed uint64, rec *recorder)
 			Percentiles: p.Config.Percentiles, SLO: p.SLO, Concurrency: pt.Concurrency, Expect: len(pt.Set.Requests),
 		}),
 	}
-	cfg.Switched, cfg.Stepped = l.switched, rec.stepped()
+	cfg.Switched, cfg.Stepped = l.switched, l.stepped(rec.stepped())
 	e, err := engine.New(*cfg)
 	if err != nil {
 		return nil, usage(err)
@@ -111,11 +111,36 @@ type load struct {
 	next    int
 }
 
-func (l *load) switched(enqueue, transport time.Duration) {
+// warm says that a request is of the warm-up.
+func (l *load) warm(id step.RequestID) bool { return int(id) < len(l.point.Set.Warmup) }
+
+// switched records what a change of model cost until the peer's scheduler had the request.
+func (l *load) switched(id step.RequestID, enqueue, transport time.Duration) {
+	if l.warm(id) {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.collect.Switch(metrics.Enqueue, enqueue)
 	l.collect.Switch(metrics.Transport, transport)
+}
+
+// stepped records what the rows of a step that came from a peer paid for the switch, and passes the step on.
+func (l *load) stepped(on func(b *step.Batch, start, end clock.Instant)) func(b *step.Batch, start, end clock.Instant) {
+	return func(b *step.Batch, start, end clock.Instant) {
+		if on != nil {
+			on(b, start, end)
+		}
+		for i, t := range b.Since {
+			if t == step.Fresh || l.warm(b.ID[i]) {
+				continue
+			}
+			l.mu.Lock()
+			l.collect.Switch(metrics.Wait, start.Sub(t))
+			l.collect.Switch(metrics.Extend, end.Sub(start))
+			l.mu.Unlock()
+		}
+	}
 }
 
 // request is the next of the list; warm-up requests come first.
