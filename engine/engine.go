@@ -103,6 +103,7 @@ type Engine struct {
 	router route.Router
 	follow route.Follower // router, if it follows requests
 	let    func()         // lets go of what the router holds
+	host   *host          // nil unless the router follows requests
 }
 
 // New starts an engine.
@@ -119,8 +120,10 @@ func New(c Config) (*Engine, error) {
 		e.now = func() clock.Instant { return clock.Instant(time.Since(begin)) }
 	}
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
-	e.router, e.let = host(c.Router)
-	e.follow, _ = e.router.(route.Follower)
+	e.router, e.let = route.Fresh(c.Router)
+	if e.follow, _ = e.router.(route.Follower); e.follow != nil {
+		e.host = newHost()
+	}
 	for i, m := range c.Models {
 		e.subs = append(e.subs, core.New(core.Config{
 			Model: step.ModelID(i), Policy: m.Policy, KVBlocks: int32(m.KVTokens / core.DefaultBlockTokens),
@@ -145,8 +148,9 @@ func (e *Engine) Close() error {
 	e.loops.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.let()
-	e.let, e.follow = func() {}, nil
+	e.host.do(e.let)
+	e.host.close()
+	e.let, e.follow, e.host = func() {}, nil, nil
 	if errors.Is(e.err, ErrClosed) {
 		return nil
 	}
@@ -195,12 +199,14 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if e.cfg.Sequences != nil {
 		e.cfg.Sequences.begin(h, r.Tokens)
 	}
-	first, err := e.begin(now, h, r)
+	var first step.ModelID
+	var err error
+	e.host.do(func() { first, err = e.begin(now, h, r) })
 	if err == nil {
 		err = e.subs[first].Submit(now, core.Request{Handle: h, ID: r.ID, Prompt: int32(r.Prompt), Max: int32(r.Max)})
 	}
 	if err != nil {
-		e.letGo(h)
+		e.host.do(func() { e.letGo(h) })
 		e.free = append(e.free, h)
 		return nil, err
 	}

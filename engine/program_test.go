@@ -14,7 +14,7 @@ import (
 	"github.com/trbench/trbench/engine/step"
 )
 
-// locked is a backend whose loop stays locked to its OS thread, as a GPU's must be. It says that the small model's
+// locked is a backend that is locked to its OS thread while it works, as a GPU's must be. It says that the small model's
 // every third token is unsure.
 type locked struct {
 	lock bool
@@ -25,6 +25,7 @@ type locked struct {
 func (l *locked) Forward(_ context.Context, b *step.Batch) (*step.Result, error) {
 	if l.lock {
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 	}
 	l.res.Reset(b.Want, b.Len(), b.TopK, b.Drafted())
 	for i := range l.res.Confidence {

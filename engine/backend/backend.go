@@ -8,7 +8,8 @@ import (
 )
 
 // Backend runs one model. Forward returns when the step has run; the batch is valid until then, and the result until
-// the next Forward. One goroutine calls it, one step at a time.
+// the next Forward. One goroutine calls it, one step at a time. Forward may lock it to its OS thread while it works, as a
+// GPU's context wants, but must unlock it: routing programs, which are coroutines, are resumed there.
 type Backend interface {
 	Forward(ctx context.Context, b *step.Batch) (*step.Result, error)
 }
