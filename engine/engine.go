@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,16 @@ type Model struct {
 	Backend  backend.Backend
 	Policy   core.Policy
 	KVTokens int // the pool's size; 0 is unlimited
+	// BlockTokens is what KV is given out in; 0 is core.DefaultBlockTokens.
+	BlockTokens int
+}
+
+// block is the tokens of a KV block.
+func (m *Model) block() int {
+	if m.BlockTokens > 0 {
+		return m.BlockTokens
+	}
+	return core.DefaultBlockTokens
 }
 
 // Config describes an engine.
@@ -111,6 +122,11 @@ func New(c Config) (*Engine, error) {
 	if len(c.Models) == 0 || len(c.Models) > step.MaxModels {
 		return nil, fmt.Errorf("engine: %d models, want 1 to %d", len(c.Models), step.MaxModels)
 	}
+	for _, m := range c.Models {
+		if m.KVTokens > 0 && m.KVTokens < m.block() {
+			return nil, fmt.Errorf("engine: model %s: KV pool of %d tokens, want at least a block of %d", m.Name, m.KVTokens, m.block())
+		}
+	}
 	if c.MaxActive <= 0 {
 		c.MaxActive = DefaultMaxActive
 	}
@@ -126,8 +142,8 @@ func New(c Config) (*Engine, error) {
 	}
 	for i, m := range c.Models {
 		e.subs = append(e.subs, core.New(core.Config{
-			Model: step.ModelID(i), Policy: m.Policy, KVBlocks: int32(m.KVTokens / core.DefaultBlockTokens),
-			BlockTokens: core.DefaultBlockTokens, Router: e.router, Track: c.Sequences != nil,
+			Model: step.ModelID(i), Policy: m.Policy, KVBlocks: int32(min(m.KVTokens/m.block(), math.MaxInt32)), BlockTokens: int32(m.block()),
+			Router: e.router, Track: c.Sequences != nil,
 		}))
 		e.lanes = append(e.lanes, newLane())
 	}

@@ -29,6 +29,9 @@ type Admitter interface {
 	Admit(h step.Handle, id step.RequestID, prompt int32) float64
 }
 
+// Ender is a source that ends requests before their limit: it fills in res.Stop, len(res.Stop) >= b.Len(), and res.Token.
+type Ender interface{ Ends() bool }
+
 // Judge is a source that knows when two models agree.
 type Judge interface {
 	// Agrees says whether the smallest model's likeliest token at output position out is the largest model's too.
@@ -49,6 +52,8 @@ type Results struct {
 	reporter Reporter
 	signal   []float64
 	accept   []int32
+	stop     []bool // nil unless the source ends requests
+	token    []int32
 	result   step.Result
 }
 
@@ -56,6 +61,9 @@ type Results struct {
 func NewResults(s Source, rows int) *Results {
 	r := &Results{source: s, signal: make([]float64, rows), accept: make([]int32, rows)}
 	r.reporter, _ = s.(Reporter)
+	if e, ok := s.(Ender); ok && e.Ends() {
+		r.stop, r.token = make([]bool, rows), make([]int32, rows)
+	}
 	return r
 }
 
@@ -64,10 +72,10 @@ func (r *Results) Of(b *step.Batch) *step.Result {
 	if r.source == nil {
 		return &r.result
 	}
-	r.result.Signal = r.signal
+	r.result.Signal, r.result.Stop, r.result.Token = r.signal, r.stop, r.token
 	drafted := b.Drafted()
 	switch {
-	case b.Want == 0 && drafted == 0:
+	case b.Want == 0 && drafted == 0 && r.stop == nil:
 		r.source.Fill(b, r.signal)
 	case r.reporter != nil:
 		r.result.Accept = r.accept

@@ -18,7 +18,8 @@ type Config struct {
 	Data     []string // files, in the place of workloads
 	Format   string
 	Sampler  string
-	Requests int // a point
+	Chat     bool // prompts are rendered in the chat template
+	Requests int  // a point
 	Warmup   int
 	MaxFail  int
 
@@ -60,6 +61,7 @@ type Config struct {
 	SmallTP, LargeTP int // 0: the smallest tabled one that fits
 	Shared           bool
 	MemoryShare      float64
+	MemoryBytes      int     // 0: MemoryShare of what is available
 	Contention       float64 // < 0: follows from the latency and the deployment
 	Host             []float64
 	TransportUS      float64

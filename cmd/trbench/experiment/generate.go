@@ -9,7 +9,6 @@ import (
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
-	"github.com/trbench/trbench/models/tokenizer"
 )
 
 // Generation asks two models for one answer.
@@ -44,11 +43,12 @@ func (l *Local) Generate(ctx context.Context, g Generation, write func(Written))
 	if err != nil {
 		return nil, usage(err)
 	}
-	ids := l.Tokenizer.Encode(g.Prompt, true)
-	if g.Chat {
-		if ids, err = l.Tokenizer.Chat([]tokenizer.Message{{Role: tokenizer.User, Content: g.Prompt}}); err != nil {
-			return nil, usage(err)
-		}
+	if err := l.text(g.Chat); err != nil {
+		return nil, err
+	}
+	ids, err := l.encode(g.Prompt, g.Chat)
+	if err != nil {
+		return nil, usage(err)
 	}
 	if len(ids) == 0 {
 		return nil, usagef("the prompt is empty")
@@ -57,6 +57,7 @@ func (l *Local) Generate(ctx context.Context, g Generation, write func(Written))
 		return nil, usagef("prompt %d + output %d = %d tokens exceed the models' %d positions", len(ids), g.Max, len(ids)+g.Max, most)
 	}
 	l.sampling = g.Sampling
+	l.sampling.Stop = l.ends()
 	begin := time.Now()
 	c := engine.Config{Router: r, Sequences: l.sequences, Now: func() clock.Instant { return clock.Instant(time.Since(begin)) }}
 	for i, b := range l.backends {

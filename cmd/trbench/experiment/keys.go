@@ -54,6 +54,7 @@ func Keys() []Key {
 		count("requests", groupWork, "200", "requests a point", 1, workloads.MaxRequests, func(c *Config) *int { return &c.Requests }),
 		count("warmup", groupWork, "0", "requests before them that are not measured", 0, workloads.MaxRequests, func(c *Config) *int { return &c.Warmup }),
 		counts("concurrency", groupWork, "1,4,16,64", "workers of the closed loop, a point each", func(c *Config) *[]int { return &c.Concurrency }),
+		flag("chat", groupWork, "false", "with --engine cpu, give prompts as a user's message in the tokenizer's chat template", func(c *Config) *bool { return &c.Chat }),
 		{Name: "arrival", Flag: true, Kind: "process", Group: groupWork, Default: "closed",
 			Help: "arrivals: closed, poisson:8, gamma:8,cv=2, constant:8, ramp:1..8,60s, trace[:scale]",
 			set: func(c *Config, s string) (err error) {
@@ -87,7 +88,10 @@ func Keys() []Key {
 		count("deployment.large_tp", groupModels, "0", "tensor parallelism of the large model; 0: the smallest tabled one at which all fits", 0, 64,
 			func(c *Config) *int { return &c.LargeTP }),
 		flag("deployment.shared", groupModels, "true", "models share GPUs", func(c *Config) *bool { return &c.Shared }),
-		real("deployment.memory_share", groupModels, "0.9", "share of GPU memory for weights and KV", 0.01, 1, func(c *Config) *float64 { return &c.MemoryShare }),
+		real("deployment.memory_share", groupModels, "0.9", "share of the GPU's memory, or with --engine cpu of what the machine has available, for weights and KV", 0.01, 1,
+			func(c *Config) *float64 { return &c.MemoryShare }),
+		count("deployment.memory_bytes", groupModels, "0", "with --engine cpu, memory for weights and KV; 0: memory_share of what is available", 0, 1<<50,
+			func(c *Config) *int { return &c.MemoryBytes }),
 		{Name: "price.gpu_hour_usd", Kind: "list", Group: groupModels,
 			Help: "price of one GPU an hour, USD, for the cost of a million output tokens: one for all, one for the GPUs of each model, or auto: assumed by type (unset: no bill)",
 			set: func(c *Config, s string) error {

@@ -33,6 +33,9 @@ func (p *Plan) serve(ctx context.Context, pt *Point, seed uint64, rec *recorder)
 			Percentiles: p.Config.Percentiles, SLO: p.SLO, Concurrency: pt.Concurrency, Expect: len(pt.Set.Requests),
 		}),
 	}
+	if rec.tap != nil {
+		rec.tap.listen(cfg)
+	}
 	cfg.Switched, cfg.Stepped = l.switched, l.stepped(rec.stepped())
 	e, err := engine.New(*cfg)
 	if err != nil {
@@ -222,7 +225,10 @@ func (l *load) one(ctx context.Context, id int, r workloads.Request, scheduled c
 	req := engine.Request{ID: step.RequestID(id), Prompt: r.Prompt, Max: r.Output}
 	var text []int32
 	if local := l.plan.local; local != nil {
-		req.Tokens = local.ids(r, id, l.seed)
+		var err error
+		if req.Tokens, err = local.ids(r, id, l.seed, l.plan.Config.Chat); err != nil {
+			return err
+		}
 		req.Prompt = len(req.Tokens)
 		q.PromptTokens = int32(req.Prompt)
 		if n, most := req.Prompt+req.Max, local.positions(); n > most {

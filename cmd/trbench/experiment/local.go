@@ -1,11 +1,14 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/trbench/trbench/engine"
@@ -32,6 +35,8 @@ type Local struct {
 
 	sequences *engine.Sequences
 	backends  []*cpu.Model
+	workers   int   // cores of a model
+	available int64 // bytes of memory before the models were loaded; 0 where nobody says
 	sampling  cpu.Sampling
 	stops     bool // the models' own end tokens end a request
 	score     signal.Source
@@ -40,10 +45,71 @@ type Local struct {
 // demoOutput is how many tokens an answer of the demo pair may have: its positions were trained up to 384.
 const demoOutput = 160
 
-// OpenLocal loads two models from folders of Hugging Face files; both folders empty is the embedded demo pair. The
-// tokenizer is the large model's.
+// memory is what the loaded models share, of so many bytes.
+func (l *Local) memory(bytes int64, origin string) models.Memory {
+	m := models.Memory{Bytes: bytes, Origin: origin}
+	for i, b := range l.backends {
+		m.Models = append(m.Models, models.MemoryUse{Name: l.Names[i], WeightBytes: b.MemoryBytes(), KVBytesPerToken: b.KVBytesPerToken()})
+	}
+	return m
+}
+
+// openTokenizer opens the tokenizer of a pair: the large model's, the small one's where that has none, or that of the
+// folder which both are in. nil is none: random token ids can do without.
+func openTokenizer(small, large string) (*tokenizer.Tokenizer, error) {
+	folders := []string{large, small}
+	if parent := filepath.Dir(filepath.Clean(large)); parent == filepath.Dir(filepath.Clean(small)) {
+		folders = append(folders, parent)
+	}
+	for _, dir := range folders {
+		t, err := tokenizer.Open(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return t, err
+		}
+	}
+	return nil, nil
+}
+
+// text fails unless the models have a tokenizer, and a chat template where one is asked for. Base models have templates
+// too, so that no file says whether prompts are meant to be in one: the user does.
+func (l *Local) text(chat bool) error {
+	switch {
+	case l.Tokenizer == nil:
+		return &Error{ExitTarget, fmt.Errorf("%s: no tokenizer.json: text needs one; prompts of random token ids do not "+
+			"(--workload gsm8k)", strings.Join(l.Names, ", "))}
+	case chat && l.Tokenizer.Template() == tokenizer.NoTemplate:
+		return usagef("chat: the tokenizer of %s has no chat template (chat_template in tokenizer_config.json, or chat_template.jinja)",
+			strings.Join(l.Names, ", "))
+	case chat && l.Tokenizer.Template() == tokenizer.UnknownTemplate:
+		return usagef("chat: %s: %w", strings.Join(l.Names, ", "), tokenizer.ErrTemplate)
+	}
+	return nil
+}
+
+// encode is a prompt's token ids: as it is, or as a user's message in the chat template.
+func (l *Local) encode(text string, chat bool) ([]int32, error) {
+	if !chat {
+		return l.Tokenizer.Encode(text, true), nil
+	}
+	return l.Tokenizer.Chat([]tokenizer.Message{{Role: tokenizer.User, Content: text}})
+}
+
+// ends are the tokens that end a text: those of the models' configurations, and of the tokenizer's.
+func (l *Local) ends() []int32 {
+	var ids []int32
+	for _, c := range l.Configs {
+		ids = append(ids, c.EOS...)
+	}
+	if l.Tokenizer != nil {
+		ids = append(ids, l.Tokenizer.EOS()...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// OpenLocal loads two models from folders of Hugging Face files; both folders empty is the embedded demo pair.
 func OpenLocal(small, large string) (*Local, error) {
-	l := &Local{stops: true}
+	l := &Local{stops: true, available: availableMemory()}
 	if small == "" && large == "" {
 		l.Demo = true
 		l.Names = []string{"gsm-s", "gsm-l"}
@@ -65,8 +131,11 @@ func OpenLocal(small, large string) (*Local, error) {
 		}
 		l.Names = append(l.Names, filepath.Base(filepath.Clean(dir)))
 	}
+	if l.Names[0] == l.Names[1] { // results and step logs tell models apart by name
+		l.Names = []string{l.Names[0] + "-small", l.Names[1] + "-large"}
+	}
 	var err error
-	if l.Tokenizer, err = tokenizer.Open(large); err != nil {
+	if l.Tokenizer, err = openTokenizer(small, large); err != nil {
 		return nil, &Error{ExitTarget, err}
 	}
 	return l, l.load(func(i int) (*weights.Model, error) { return weights.Open(dirs[i]) })
@@ -77,6 +146,7 @@ func (l *Local) load(open func(int) (*weights.Model, error)) error {
 	l.sequences = engine.NewSequences()
 	proposals := cpu.NewProposals(route.MaxDraft)
 	workers := max(1, runtime.GOMAXPROCS(0)/len(l.Names))
+	l.workers = workers
 	for i := range l.Names {
 		w, err := open(i)
 		if err != nil {
@@ -150,39 +220,44 @@ func (l *Local) prompts(o workloads.Options) *workloads.Set {
 }
 
 // ids are a request's prompt: its text's tokens, or random ones of its length where it has no text.
-func (l *Local) ids(r workloads.Request, id int, seed uint64) []int32 {
+func (l *Local) ids(r workloads.Request, id int, seed uint64, chat bool) ([]int32, error) {
 	if r.Text != "" {
-		return l.Tokenizer.Encode(r.Text, true)
+		return l.encode(r.Text, chat)
 	}
 	rng := rand.New(rand.NewPCG(seed, uint64(id)))
 	ids := make([]int32, r.Prompt)
 	for i := range ids {
 		ids[i] = int32(rng.IntN(l.Configs[0].Vocab))
 	}
-	return ids
+	return ids, nil
 }
 
 // localEngine sets up the engine over the loaded models for one point.
 func (p *Plan) localEngine(pt *Point, seed uint64, now func() clock.Instant) (*engine.Config, error) {
 	l := p.local
-	cfg := &engine.Config{Now: now, StepSync: pt.System.Topology == sim.StepSync, Sequences: l.sequences}
-	l.sampling = cpu.Sampling{Temperature: p.Config.Temperature, TopK: p.Config.TopK, TopP: p.Config.TopP, Seed: seed}
-	if !l.stops {
-		l.sampling.Stop = []int32{}
+	cfg := &engine.Config{
+		Now: now, StepSync: pt.System.Topology == sim.StepSync, Sequences: l.sequences, Cores: l.workers,
 	}
-	add := func(i int) {
-		cfg.Models = append(cfg.Models, engine.Model{Name: l.Names[i], Backend: l.backends[i], Policy: p.policy(pt, i), KVTokens: p.KVTokens})
+	l.sampling = cpu.Sampling{Temperature: p.Config.Temperature, TopK: p.Config.TopK, TopP: p.Config.TopP, Seed: seed}
+	l.sampling.Stop = []int32{}
+	if l.stops {
+		l.sampling.Stop = l.ends()
+	}
+	add := func(i, kv int) {
+		cfg.Models = append(cfg.Models, engine.Model{
+			Name: l.Names[i], Backend: l.backends[i], Policy: p.policy(pt, i), KVTokens: kv, BlockTokens: l.backends[i].BlockTokens(),
+		})
 	}
 	if !pt.System.Routed() {
-		i := pt.System.Only
-		if i < 0 {
-			i = len(l.Names) - 1
+		i, kv, err := p.single(pt.System)
+		if err != nil {
+			return nil, err
 		}
-		add(i)
+		add(i, kv)
 		return cfg, nil
 	}
 	for i := range l.Names {
-		add(i)
+		add(i, p.KVTokens)
 	}
 	r, err := p.router(pt.Algorithm)
 	if err != nil {

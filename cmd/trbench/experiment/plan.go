@@ -31,6 +31,7 @@ type Plan struct {
 	Hash       string // of what decides the results
 	Pair       models.Pair
 	Deployment *models.Deployment // nil where step times are whole steps: no machine is meant
+	Memory     *models.Memory     // that models with weights share; nil but for --engine cpu
 	Latency    *latency.Spec
 	Modulation *latency.Modulation
 	Contention float64
@@ -126,8 +127,10 @@ func (p *Plan) machine() error {
 	c := p.Config
 	p.Modulation = latency.None()
 	if p.local != nil {
-		p.Latency, p.KVTokens = p.local.machine(), c.KVTokens
-		return nil
+		p.Latency = p.local.machine()
+		var err error
+		p.KVTokens, err = p.localKV()
+		return usage(err)
 	}
 	cards := p.Pair.Models
 	tp := make([]int, len(cards))
@@ -194,6 +197,9 @@ func (p *Plan) deployment(gpu models.GPU) (models.Deployment, error) {
 // contention resolves kappa, and refuses costs that only the simulator knows.
 func (p *Plan) contention() error {
 	c := p.Config
+	if c.Engine != "cpu" && c.MemoryBytes > 0 {
+		return usagef("deployment.memory_bytes %d: it is the memory of this machine, for --engine cpu; of a GPU's, give deployment.memory_share", c.MemoryBytes)
+	}
 	if c.Engine != "sim" && c.TransportUS > 0 {
 		return usagef("transport_us %g: the engine runs in one process: want 0, or --engine sim", c.TransportUS)
 	}
@@ -309,11 +315,23 @@ func (p *Plan) workload() error {
 	if len(c.Data) > 0 {
 		names, load = c.Data, workloads.LoadFile
 	}
+	if c.Chat && c.Engine != "cpu" {
+		return usagef("chat: prompts are text with --engine cpu only")
+	}
 	if p.local != nil {
+		text := len(c.Data) > 0 || slices.Equal(c.Workload, []string{DemoWorkload})
+		if c.Chat && !text {
+			return usagef("chat: prompts of workload %s are random token ids, and no text: want --data FILE", strings.Join(c.Workload, ","))
+		}
+		if text {
+			if err := p.local.text(c.Chat); err != nil {
+				return err
+			}
+		}
 		switch {
 		case len(c.Data) > 0:
 			o.KeepText, o.Counter = true, p.local.Tokenizer
-		case slices.Equal(c.Workload, []string{DemoWorkload}):
+		case text:
 			p.Sets = []*workloads.Set{p.local.prompts(o)}
 			p.warn("%s", p.Sets[0].Notes[0])
 			return nil
@@ -458,8 +476,14 @@ func (p *Plan) single(s System) (model, kvTokens int, err error) {
 	if s.Only < 0 {
 		model = len(p.Pair.Models) - 1
 	}
-	if p.Config.KVTokens > 0 || p.Deployment == nil {
+	switch {
+	case p.Config.KVTokens > 0:
 		return model, p.Config.KVTokens, nil
+	case p.Memory != nil:
+		kvTokens, err = p.Memory.Only(model).KVTokens()
+		return model, kvTokens, err
+	case p.Deployment == nil:
+		return model, 0, nil
 	}
 	kvTokens, err = p.Deployment.Only(model).KVTokens(p.Pair.Models[model : model+1])
 	return model, kvTokens, err
@@ -519,6 +543,9 @@ func (p *Plan) DescribeDeployment() string {
 	kv := "KV unlimited"
 	if p.KVTokens > 0 {
 		kv = fmt.Sprintf("KV pool of %d tokens for each model", p.KVTokens)
+	}
+	if p.Memory != nil {
+		return fmt.Sprintf("this machine: %s; %s", p.Memory, kv)
 	}
 	if p.Deployment == nil {
 		return "none: step times are whole steps; " + kv

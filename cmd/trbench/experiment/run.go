@@ -264,6 +264,7 @@ type recorder struct {
 	trace *tracer
 	steps *stepLog
 	tick  func(int)
+	tap   *tap       // nil: nobody listens
 	mu    sync.Mutex // the engine ends requests on several goroutines
 	err   error
 }
@@ -291,11 +292,14 @@ func newRecorder(p *Plan, pt *Point, folder *results.Folder, tick func(int)) (*r
 
 // ended writes one request.
 func (r *recorder) ended(q *results.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tap != nil {
+		r.tap.requests = append(r.tap.requests, *q)
+	}
 	if r.part == nil { // a sweep keeps no requests
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if err := r.part.Write(q); err != nil && r.err == nil {
 		r.err = err
 	}
@@ -317,10 +321,13 @@ func (r *recorder) close() error {
 
 // stepped is what is told of each step: nil if nobody wants to know.
 func (r *recorder) stepped() func(b *step.Batch, start, end clock.Instant) {
-	if r.trace == nil && r.steps == nil {
+	if r.trace == nil && r.steps == nil && r.tap == nil {
 		return nil
 	}
 	return func(b *step.Batch, start, end clock.Instant) {
+		if r.tap != nil && r.tap.step != nil {
+			r.tap.step(b, start, end)
+		}
 		if r.trace != nil {
 			r.trace.step(b, start, end)
 		}

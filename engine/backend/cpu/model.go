@@ -25,8 +25,8 @@ var (
 // avx512.
 const SIMDVariable = "TRBENCH_SIMD"
 
-// DefaultBlockTokens is the size of a KV block. It need not be that of the scheduler's accounts: larger blocks make
-// longer runs for the kernels, and waste half a block a sequence.
+// DefaultBlockTokens is the size of a KV block: larger blocks make longer runs for the kernels, and waste half a block a
+// sequence.
 const DefaultBlockTokens = 64
 
 // Options sets up a Model.
@@ -120,6 +120,19 @@ func (m *Model) WeightBytes() int64 {
 	}
 	return n
 }
+
+// MemoryBytes is the memory that the weights take: WeightBytes, and an embedding that is not the head.
+func (m *Model) MemoryBytes() int64 {
+	return m.WeightBytes() + 4*int64(len(m.embedding.f32)) + 2*int64(len(m.embedding.bf16))
+}
+
+// KVBytesPerToken is the memory that a token's keys and values take in a full block, which KV is given out in.
+func (m *Model) KVBytesPerToken() int64 {
+	return (4*int64(m.cache.blockFloats) + int64(m.cache.tokens) - 1) / int64(m.cache.tokens)
+}
+
+// BlockTokens is the size of a KV block: what the scheduler must account in, for its sum to be the memory's.
+func (m *Model) BlockTokens() int { return m.cache.tokens }
 
 // Release lets go of all that is kept for a request that has ended. Its handle may then be used for another one.
 func (m *Model) Release(h step.Handle) {
