@@ -63,6 +63,9 @@ func Figures(d Data) (figures []Figure, notes []string) {
 		if f, ok := speedFigure(g, "speed-"+names[i], where); ok {
 			add(f)
 		}
+		if f, ok := switchFigure(g, "switch-"+names[i], where); ok {
+			add(f)
+		}
 		if f, ok := cdfFigure(d, g, "ttft-cdf-"+names[i], where); ok {
 			add(f)
 		}

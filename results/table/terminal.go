@@ -42,6 +42,11 @@ func Summary(w io.Writer, s *results.Summary, o Options) error {
 			p.paragraph(" *  ", text)
 		}
 		p.gap()
+		if t, ok := switches(&groups[i]); ok {
+			p.paragraph("", switchText)
+			p.grid(t)
+			p.gap()
+		}
 	}
 	if len(groups) > 0 && !o.TablesOnly {
 		p.paragraph("", legend(s.Points))
