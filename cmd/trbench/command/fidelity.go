@@ -168,7 +168,10 @@ func (f *fidelityFlags) replay(ctx context.Context) (*fidelity.Report, []plot.Re
 	report := &fidelity.Report{}
 	var pictures []plot.Replay
 	for _, dir := range f.runs {
-		r, err := replay.Open(strings.TrimSpace(dir))
+		if dir = strings.TrimSpace(dir); dir == "" {
+			return nil, nil, badUsage("--runs %q: a folder without a name", strings.Join(f.runs, ","))
+		}
+		r, err := replay.Open(dir)
 		if err != nil {
 			return nil, nil, replayError(err)
 		}

@@ -6,101 +6,111 @@ import (
 	"sort"
 )
 
-// grid is attention by prefill chunk, context cached before it, decodes, and context of each decode. Each level has the
-// values that were measured below it, which need not be the same everywhere: memory limits how many long contexts fit,
-// and a second sweep may have other values. So a look-up goes level by level, linear between the two neighbours that
-// exist there.
-type grid struct {
-	pure   node   // no prefill
-	mixed  levels // by chunk, then by cached context
-	chunks []float64
-}
-
-// levels are nodes by one variable, ascending.
-type levels struct {
-	at    []float64
-	below []node
-}
-
-// node is what was measured for one prefill: alone, and beside decodes. Or, in a level above, levels.
-type node struct {
-	levels           // by cached context, in a level of chunks
-	alone  float64   // us without decodes
-	has    bool      // alone was measured
-	counts []float64 // decodes, ascending
-	curves []curve   // by context, for each of counts
+// attention is the time of one layer's attention, us, as it was measured: by decodes and the context of each; by prefill
+// chunk and the context cached before it; and by all four together.
+//
+// The values of a variable need not be the same everywhere: memory limits how many long contexts fit, and a second sweep
+// may have other values. So a look-up goes variable by variable, linear between the two neighbours that exist there.
+type attention struct {
+	decodes  ladder[curve]                 // by decodes; curves by context
+	prefills ladder[curve]                 // by chunk; curves by cached context
+	mixed    ladder[ladder[ladder[curve]]] // by chunk, cached context, decodes; curves by context
 }
 
 // point is a row of attention.csv.
 type point struct{ chunk, cached, decodes, context, us float64 }
 
-// newGrid sorts points, which hold no two of the same place.
-func newGrid(points []point) grid {
+// newAttention sorts points, which hold no two of the same place.
+func newAttention(points []point) attention {
 	slices.SortFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.chunk, b.chunk), cmp.Compare(a.cached, b.cached), cmp.Compare(a.decodes, b.decodes),
 			cmp.Compare(a.context, b.context))
 	})
-	var g grid
+	var a attention
 	for _, p := range points {
-		at := &g.pure
-		if p.chunk > 0 {
-			at = g.mixed.sub(p.chunk).sub(p.cached)
+		switch {
+		case p.chunk == 0:
+			a.decodes.rung(p.decodes).add(p.context, p.us)
+		case p.decodes == 0:
+			a.prefills.rung(p.chunk).add(p.cached, p.us)
+		default:
+			a.mixed.rung(p.chunk).rung(p.cached).rung(p.decodes).add(p.context, p.us)
 		}
-		if p.decodes == 0 {
-			at.alone, at.has = p.us, true
-			continue
-		}
-		if k := len(at.counts); k == 0 || at.counts[k-1] != p.decodes {
-			at.counts, at.curves = append(at.counts, p.decodes), append(at.curves, curve{})
-		}
-		c := &at.curves[len(at.curves)-1]
-		c.x, c.y = append(c.x, p.context), append(c.y, p.us)
 	}
-	return g
+	return a
 }
 
-// sub is the last node, which is that of x or becomes it.
-func (l *levels) sub(x float64) *node {
-	if k := len(l.at); k == 0 || l.at[k-1] != x {
-		l.at, l.below = append(l.at, x), append(l.below, node{})
-	}
-	return &l.below[len(l.below)-1]
-}
-
-// at is the time of one layer's attention, us. A chunk longer than any that was measured is taken as several, one behind
-// the other: each attends to those before it.
-func (g *grid) at(chunk, cached, decodes, context float64) float64 {
+// at is the time of a prefill chunk over cached context beside decodes of a context; chunk or decodes may be 0. A chunk
+// longer than any that was measured is taken as several, one behind the other: each attends to those before it.
+func (a *attention) at(chunk, cached, decodes, context float64) float64 {
 	if chunk == 0 {
-		return g.pure.at(decodes, context)
+		return a.pure(decodes, context)
 	}
-	most := g.lastChunk()
-	us := g.prefill(min(chunk, most), cached, decodes, context)
+	most := a.prefills.last()
+	first := min(chunk, most)
+	us := 0.0
+	switch {
+	case decodes == 0:
+		us = a.prefill(first, cached)
+	case len(a.mixed.at) == 0: // as if one kernel ran behind the other
+		us = a.prefill(first, cached) + a.pure(decodes, context)
+	default:
+		us = a.mixed.between(first, func(l *ladder[ladder[curve]]) float64 {
+			return l.between(cached, func(l *ladder[curve]) float64 {
+				return l.between(decodes, func(c *curve) float64 { return c.at(context) })
+			})
+		})
+	}
 	for chunk > most {
 		chunk, cached = chunk-most, cached+most
-		us += g.prefill(min(chunk, most), cached, 0, 0)
+		us += a.prefill(min(chunk, most), cached)
 	}
 	return us
 }
 
-func (g *grid) prefill(chunk, cached, decodes, context float64) float64 {
-	return g.mixed.between(chunk, func(n *node) float64 {
-		return n.between(cached, func(n *node) float64 { return n.at(decodes, context) })
-	})
+func (a *attention) pure(decodes, context float64) float64 {
+	return a.decodes.between(decodes, func(c *curve) float64 { return c.at(context) })
 }
+
+func (a *attention) prefill(chunk, cached float64) float64 {
+	return a.prefills.between(chunk, func(c *curve) float64 { return c.at(cached) })
+}
+
+// longest is the longest context of a decode that was measured.
+func (a *attention) longest() float64 {
+	most := 0.0
+	for i := range a.decodes.of {
+		most = max(most, a.decodes.of[i].last())
+	}
+	return most
+}
+
+// ladder holds a T for each value of a variable that was measured, ascending.
+type ladder[T any] struct {
+	at []float64
+	of []T
+}
+
+// rung is the last T, which is x's or becomes it.
+func (l *ladder[T]) rung(x float64) *T {
+	if k := len(l.at); k == 0 || l.at[k-1] != x {
+		var zero T
+		l.at, l.of = append(l.at, x), append(l.of, zero)
+	}
+	return &l.of[len(l.of)-1]
+}
+
+func (l *ladder[T]) last() float64 { return l.at[len(l.at)-1] }
 
 // between is linear in x between the neighbours' values; level before the first, and beyond the last as between the last
 // two, but never down.
-func (l *levels) between(x float64, value func(*node) float64) float64 {
+func (l *ladder[T]) between(x float64, value func(*T) float64) float64 {
 	i, t := place(l.at, x)
-	low := value(&l.below[i])
+	low := value(&l.of[i])
 	if t == 0 {
 		return low
 	}
-	return along(low, value(&l.below[i+1]), t)
-}
-
-// along is low + t (high - low); beyond t = 1 it does not fall.
-func along(low, high, t float64) float64 {
+	high := value(&l.of[i+1])
 	if t > 1 {
 		return high + (t-1)*max(0, high-low)
 	}
@@ -115,45 +125,4 @@ func place(at []float64, x float64) (i int, t float64) {
 	}
 	i = min(sort.SearchFloat64s(at, x)-1, n-2)
 	return i, (x - at[i]) / (at[i+1] - at[i])
-}
-
-// at is the time with so many decodes beside the prefill.
-func (n *node) at(decodes, context float64) float64 {
-	if decodes == 0 {
-		if n.has || len(n.curves) == 0 {
-			return n.alone
-		}
-		return n.curves[0].y[0]
-	}
-	if len(n.curves) == 0 {
-		return n.alone
-	}
-	i, t := place(n.counts, decodes)
-	low := n.curves[i].at(context)
-	if t == 0 {
-		return low
-	}
-	return along(low, n.curves[i+1].at(context), t)
-}
-
-func (g *grid) lastChunk() float64 {
-	if n := len(g.mixed.at); n > 0 {
-		return g.mixed.at[n-1]
-	}
-	return 0
-}
-
-func (g *grid) lastDecodes() float64 {
-	if n := len(g.pure.counts); n > 0 {
-		return g.pure.counts[n-1]
-	}
-	return 0
-}
-
-func (g *grid) lastContext() float64 {
-	last := 0.0
-	for i := range g.pure.curves {
-		last = max(last, g.pure.curves[i].last())
-	}
-	return last
 }

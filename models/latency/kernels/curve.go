@@ -7,6 +7,9 @@ import "sort"
 // with tiles grow.
 type curve struct{ x, y []float64 } // x ascending, each once
 
+// add appends a point, to the right of the others.
+func (c *curve) add(x, y float64) { c.x, c.y = append(c.x, x), append(c.y, y) }
+
 func (c *curve) empty() bool { return len(c.x) == 0 }
 
 func (c *curve) last() float64 {
@@ -59,7 +62,7 @@ func sum(curves []*curve, times []float64) curve {
 		for k, c := range curves {
 			y += times[k] * c.at(x)
 		}
-		s.x, s.y = append(s.x, x), append(s.y, y)
+		s.add(x, y)
 	}
 	return s
 }

@@ -40,7 +40,7 @@ type Model struct {
 	head      curve // us by sequences: output layer
 	sampler   curve // us by sequences
 	reduce    curve // us by elements: all-reduce of bf16 among the GPUs; empty where there is none
-	attention grid
+	attention attention
 	skew      skew
 
 	most bounds
@@ -82,7 +82,7 @@ func (m *Model) Without(parts Mechanisms) *Model {
 func (m *Model) HasCollectives() bool { return !m.reduce.empty() }
 
 // HasSkew says that there is a table of contexts that differ.
-func (m *Model) HasSkew() bool { return len(m.skew.slices) > 0 }
+func (m *Model) HasSkew() bool { return !m.skew.empty() }
 
 // StepTime implements latency.Model: the time of a step whose decodes have like contexts.
 func (m *Model) StepTime(s step.Shape) time.Duration { return m.Time(Shape{Shape: s}) }
@@ -175,8 +175,8 @@ func (m *Model) Extrapolated() []string {
 	}
 	say("steps of tokens", m.most.tokens, m.layer.last())
 	say("steps of sequences", m.most.seqs, m.head.last())
-	say("prefills of tokens", m.most.chunk, m.attention.lastChunk())
-	say("steps of decodes", m.most.decodes, m.attention.lastDecodes())
-	say("contexts of tokens", m.most.context, m.attention.lastContext())
+	say("prefills of tokens", m.most.chunk, m.attention.prefills.last())
+	say("steps of decodes", m.most.decodes, m.attention.decodes.last())
+	say("contexts of tokens", m.most.context, m.attention.longest())
 	return found
 }

@@ -112,6 +112,8 @@ func TestTime(t *testing.T) {
 		{"a prefill over context", extend(Shape{}, 16, 50), head(1) + 2*(layer(16)+11)},
 		{"a prefill in two pieces", extend(Shape{}, 80, 0), head(1) + 2*(layer(80)+40+11.28)},
 		{"a prefill beside decodes", extend(decodes(101, 101, 101, 101), 16, 0), head(5) + 2*(layer(20)+20)},
+		{"a prefill over context beside decodes, never measured", extend(decodes(101, 101, 101, 101), 16, 100),
+			head(5) + 2*(layer(20)+20)},
 		{"two prefills as one of like work", extend(extend(Shape{}, 24, 0), 32, 0),
 			head(2) + 2*(layer(56)+10+(40-10)*(40-16.)/48)},
 	} {

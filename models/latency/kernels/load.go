@@ -99,7 +99,7 @@ func loadCurves(path, variable string) ([]kernelCurve, error) {
 		if n := len(c.x); n > 0 && x <= c.x[n-1] {
 			return r.fault(1, "%g of layer %s: want more than the %g of the line before", x, curves[i].name, c.x[n-1])
 		}
-		c.x, c.y = append(c.x, x), append(c.y, y)
+		c.add(x, y)
 		return nil
 	})
 	return curves, err
@@ -201,7 +201,7 @@ func (m *Model) loadAttention(path string) error {
 	if !decodes || !prefills {
 		return &Error{Path: path, Msg: "want lines of decodes alone (prefill_chunk 0) and of prefills alone (n_decode 0)"}
 	}
-	m.attention = newGrid(points)
+	m.attention = newAttention(points)
 	return nil
 }
 
@@ -251,7 +251,7 @@ func (m *Model) loadReduce(path string) error {
 		if n := len(c.x); n > 0 && x <= c.x[n-1] {
 			return r.fault(0, "%g: want more than the %g of the line before", x, c.x[n-1])
 		}
-		c.x, c.y = append(c.x, x), append(c.y, y)
+		c.add(x, y)
 		return nil
 	})
 }
