@@ -314,3 +314,36 @@ func TestEveryPairIsTabled(t *testing.T) {
 		}
 	}
 }
+
+// No embedded table prices resumes below decodes of the same rows, with or without decodes in the step.
+func TestShortExtendsCostDecodes(t *testing.T) {
+	for _, gpu := range models.GPUNames() {
+		for _, card := range models.Cards() {
+			for _, tp := range TPs(gpu, card.Name) {
+				p, err := Lookup(gpu, card.Name, tp)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := p.New()
+				for _, rows := range []int{1, 2, 7, 16, 64} {
+					for _, decodes := range []int{0, rows / 2} {
+						for _, context := range []int64{64, 500, 1124, 6000} {
+							var s step.Shape
+							s.Decodes, s.DecodeContext = decodes, int64(decodes)*context
+							for range rows - decodes {
+								s.Extends++
+								s.ExtendTokens += 3
+								s.ExtendWork += 3 * (3 + 2*(context-3))
+								s.ExtendContext += context
+							}
+							all := step.Shape{Decodes: rows, DecodeContext: int64(rows) * context}
+							if got, least := m.StepTime(s), m.StepTime(all); got < least {
+								t.Errorf("%s: %d decodes and %d resumes at context %d: %v, decodes alone %v", p.Name(), decodes, rows-decodes, context, got, least)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}

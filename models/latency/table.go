@@ -113,14 +113,17 @@ func (p *Profile) fillPrefill() {
 //	both           D(b, c) + max(0, rest(b + n) - rest(b)) + a
 //	a            = max(A(w) - A0, read * cached)
 //
+// and never less than D(rows, c) where some row has cached context: feeding several tokens of a request over its KV
+// takes at least what feeding one does.
+//
 // for b decodes of mean context c, and extends that feed n = sum n_i tokens over sum k_i = cached ones, with
 // w = sum n_i (n_i + 2 k_i). The rest depends only on how many tokens are fed, b + n of them: it is one curve, whose
 // points below the shortest prefill are decode batches of so many rows. A is P's attention, linear between its points
 // in w = N² (exact for a quadratic); A0, the least of it, is what launching it costs, which decodes in the same step
 // have paid. Extends are bound by computing, A(w) - A0, or by reading their cached KV, whichever is more. So a prefill
-// costs P, and extends never make a step of decodes cheaper. A resume of a few tokens costs nearly a decode: a step of
-// short extends alone pays one prefill's launch for all rows, and comes out up to 5 % (llama3-8b) or 19 % (qwen3-0.6b,
-// batch 16) below decodes of the same rows.
+// costs P, and extends never make a step cheaper. The last rule holds for short ones: by their own price, which has one
+// prefill's launch for all rows, they would come out up to 5 % (llama3-8b) or 19 % (qwen3-0.6b, batch 16) below decodes
+// of the same rows.
 //
 // Limits: contexts that differ within a batch count by their mean, which flatters uneven ones; the attention of several
 // prompts is priced as that of one with the same w; decodes' and extends' attention don't overlap.
@@ -159,15 +162,34 @@ func (t *Table) StepTime(s step.Shape) time.Duration {
 		float64(s.ExtendContext) > float64(s.Extends)*p.context.last {
 		t.noteExtends(s)
 	}
-	if s.Decodes == 0 {
-		return duration(dense + p.launch + attention)
+	ns := dense + p.launch
+	if s.Decodes > 0 {
+		d, rest := t.decode(s)
+		ns = d + max(0, dense-rest)
 	}
-	ns, rest := t.decode(s)
-	return duration(ns + max(0, dense-rest) + attention)
+	ns += attention
+	if s.Decodes > 0 || s.ExtendContext > s.ExtendTokens {
+		rows := step.Shape{Decodes: s.Seqs(), DecodeContext: s.DecodeContext + s.ExtendContext}
+		if least, _, beyond := t.at(rows); least > ns {
+			if ns = least; beyond {
+				t.noteDecodes(rows)
+			}
+		}
+	}
+	return duration(ns)
 }
 
 // decode is D(b, c), and the part of it that is not attention, ns.
 func (t *Table) decode(s step.Shape) (ns, rest float64) {
+	ns, rest, beyond := t.at(s)
+	if beyond {
+		t.noteDecodes(s)
+	}
+	return ns, rest
+}
+
+// at is decode, and whether the shape lies beyond what was measured.
+func (t *Table) at(s step.Shape) (ns, rest float64, beyond bool) {
 	p := t.p
 	b := float64(s.Decodes)
 	c := float64(s.DecodeContext) / b
@@ -186,10 +208,8 @@ func (t *Table) decode(s step.Shape) (ns, rest float64) {
 	if v > 0 {
 		edge++
 	}
-	if b > p.batch.last || c > p.context.last || edge >= p.measured[i] || u > 0 && edge >= p.measured[i+1] {
-		t.noteDecodes(s.Decodes, c)
-	}
-	return ns, rest
+	beyond = b > p.batch.last || c > p.context.last || edge >= p.measured[i] || u > 0 && edge >= p.measured[i+1]
+	return ns, rest, beyond
 }
 
 // bilinear is the value at fractions u down and v along a cell.
@@ -198,8 +218,9 @@ func bilinear(a, b, c, d, u, v float64) float64 {
 	return low + u*(high-low)
 }
 
-func (t *Table) noteDecodes(batch int, context float64) {
+func (t *Table) noteDecodes(s step.Shape) {
 	p, far := t.p, &t.beyond
+	batch, context := s.Decodes, float64(s.DecodeContext)/float64(s.Decodes)
 	if float64(batch) > p.batch.last {
 		far.batch = max(far.batch, batch)
 	}

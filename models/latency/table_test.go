@@ -61,8 +61,12 @@ func TestTable(t *testing.T) {
 		{"beyond the longest prefill", extend(300, 0), 48 + 20 + 32 + 30*50000/30000.},
 		{"below the shortest: the rest of so many decodes", extend(4, 0), 10 + 1}, // rest of a batch of 4, launch
 		{"between a decode's rest and the shortest prefill's", extend(7, 0), 10.5 + 1},
-		// read = (6 - 4) / (4 x 100) = .005 ms a token, more than A(4 x 804) = 1 + 3116/9900
-		{"a resume reads its cached KV", extend(4, 400), 10 + 1 + 400*.005},
+		// read = (6 - 4) / (4 x 100) = .005 ms a token, more than A(4 x 404) = 1 + 1516/9900
+		{"a resume reads its cached KV", extend(4, 200), 10 + 1 + 200*.005},
+		{"a short resume costs a decode at least", extend(4, 400), 13 + 4*.01},
+		{"four of them cost four decodes at least", step.Shape{Extends: 4, ExtendTokens: 8, ExtendWork: 8 * 200, ExtendContext: 4 * 102}, 14 + 2*.02},
+		// by its own price 14 + (10.5 - 10) + 50 x .005 = 14.75; five decodes of 90 tokens cost 14 + (14 - 10) / 3
+		{"and so they do among decodes", plus(decodes(4, 100), extend(2, 48)), 14 + 4./3},
 		{"a chunk computes", extend(100, 100), 28 + 2 + 30*20000/30000.}, // A(100 x 300), more than 100 x .005
 
 		{"decodes and a prefill", plus(decodes(4, 100), extend(96, 0)), 14 + 18 + (9216-100)/9900.},
