@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trbench/trbench/engine/route"
+	"github.com/trbench/trbench/engine/route/starlark"
 	"github.com/trbench/trbench/engine/step"
 	"github.com/trbench/trbench/models/latency"
 	"github.com/trbench/trbench/models/signal"
@@ -63,7 +64,8 @@ func BenchmarkRouted(b *testing.B) {
 	}
 }
 
-// The same as a program: a coroutine a request, woken for each token, or only where it leaves the small model.
+// The same as a program: a coroutine a request, woken for each token, or only where it leaves the small model; and as
+// a file, lowered to a table, or as a coroutine.
 func BenchmarkProgram(b *testing.B) {
 	const n = 64
 	plain := func(r *route.Request) error {
@@ -81,7 +83,12 @@ func BenchmarkProgram(b *testing.B) {
 		}
 		return nil
 	}
-	for _, form := range []string{"Decode", "DecodeWhile"} {
+	src, _ := starlark.Example("r2r")
+	file, err := starlark.Parse("r2r.star", src, starlark.Options{Models: 2})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, form := range []string{"Decode", "DecodeWhile", "file/table", "file/coroutine"} {
 		b.Run(form, func(b *testing.B) {
 			b.ReportAllocs()
 			var tokens int64
@@ -94,9 +101,14 @@ func BenchmarkProgram(b *testing.B) {
 				routed(b, c, "r2r", 1, 0, .1)
 				threshold(c, 1, 5)
 				rule := c.Router.(route.Ruled).Rule(0)
-				if form == "DecodeWhile" {
+				switch form {
+				case "DecodeWhile":
 					c.Router, _ = route.New("r2r", route.Options{Models: 2, Program: true})
-				} else {
+				case "file/table":
+					c.Router = file.Router()
+				case "file/coroutine":
+					c.Router = route.NewRunner(file.Spec())
+				default:
 					c.Router = route.NewRunner(route.Spec{Name: "r2r", Program: plain, Models: 2, Rules: []signal.Rule{rule}})
 				}
 				tokens += mustRun(b, c).Tokens

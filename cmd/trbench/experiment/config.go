@@ -40,8 +40,8 @@ type Config struct {
 	SwitchRate   float64
 	ReturnRate   float64 // < 0: follows from the algorithm
 	Signal       string
-	Correlation  float64 // of a bursty signal
-	Acceptance   float64 // of a draft, where it is drawn
+	Correlation  float64   // of a bursty signal
+	Acceptance   []float64 // of a draft, where it is drawn, by its place in the pass
 
 	Temperature, TopP float64 // --engine cpu
 	TopK              int

@@ -145,8 +145,7 @@ func Keys() []Key {
 				return nil
 			},
 			get: func(c *Config) string { return c.Signal }},
-		real("signal.acceptance", groupRouting, "0.732", "probability that a drafted token is kept (default: a recorded pair's mean)", 0, 1,
-			func(c *Config) *float64 { return &c.Acceptance }),
+		acceptanceKey(),
 		real("signal.correlation", groupRouting, "0.0848", "of a bursty signal: between one token's firing and the next one's (default: a recorded R2R trace's)",
 			0, 0.999, func(c *Config) *float64 { return &c.Correlation }),
 
@@ -392,6 +391,25 @@ func reals(name, group, def, help string, at func(*Config) *[]float64) Key {
 			return nil
 		},
 		get: func(c *Config) string { return joinFloats(*at(c)) }}
+}
+
+// acceptanceKey is the fate of drafts, where it is drawn.
+func acceptanceKey() Key {
+	k := reals("signal.acceptance", groupRouting, "0.732", "probability that a drafted token is kept, of one that stands first, second, ... "+
+		"in its pass; the last number holds beyond (default: a recorded pair's mean)", func(c *Config) *[]float64 { return &c.Acceptance })
+	set := k.set
+	k.set = func(c *Config, s string) error {
+		if err := set(c, s); err != nil {
+			return err
+		}
+		for _, x := range c.Acceptance {
+			if x > 1 {
+				return fmt.Errorf("%g: want probabilities from 0 to 1", x)
+			}
+		}
+		return nil
+	}
+	return k
 }
 
 // knob is a cost that may be left to a preset.

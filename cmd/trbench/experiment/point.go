@@ -105,7 +105,7 @@ func (p *Plan) routed(algorithm string, seed uint64) (route.Router, signal.Sourc
 		s, err := p.recorded.Source(signal.Replay{Seed: seed, Rules: rules})
 		return r, s, err
 	}
-	sc := signal.Config{Seed: seed, Rules: rules, Rates: p.rates(), Acceptance: signal.Acceptance{Alpha: []float64{p.Config.Acceptance}}}
+	sc := signal.Config{Seed: seed, Rules: rules, Rates: p.rates(), Acceptance: signal.Acceptance{Alpha: p.Config.Acceptance}}
 	switch p.Config.Signal {
 	case "bursty":
 		sc.Correlation = p.Config.Correlation

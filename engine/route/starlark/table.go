@@ -27,7 +27,8 @@ type Table struct {
 	file   *File
 	states []state
 	drafts bool    // it drops tokens where it stays
-	at     []uint8 // by handle
+	exact  bool    // each model has one state: nothing is kept of a request
+	at     []uint8 // by handle; nil if exact
 	drop   []int32 // by row of the batch being routed
 }
 
@@ -38,6 +39,7 @@ func (x *explorer) table() *Table {
 			t.drafts = t.drafts || e.drop > 0 && t.states[e.to].model == t.states[i].model
 		}
 	}
+	t.exact = t.Exact()
 	return t
 }
 
@@ -73,14 +75,18 @@ func (t chainedTable) Chain(rates []float64) (p, c [][]float64) { return t.chain
 func (t chainedTable) Fresh() route.Router { return chainedTable{t.Table.Fresh().(*Table)} }
 
 // Fresh implements route.Follower.
-func (t *Table) Fresh() route.Router { return &Table{file: t.file, states: t.states, drafts: t.drafts} }
+func (t *Table) Fresh() route.Router {
+	return &Table{file: t.file, states: t.states, drafts: t.drafts, exact: t.exact}
+}
 
 // Begin implements route.Follower.
 func (t *Table) Begin(a route.Arrival) (step.ModelID, error) {
-	for int(a.Handle) >= len(t.at) {
-		t.at = append(t.at, 0)
+	if !t.exact {
+		for int(a.Handle) >= len(t.at) {
+			t.at = append(t.at, 0)
+		}
+		t.at[a.Handle] = 0
 	}
-	t.at[a.Handle] = 0
 	return t.states[0].model, nil
 }
 
@@ -114,6 +120,10 @@ func (t *Table) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *route
 	if rule.Used() {
 		score = route.Column(res, rule.Score)
 	}
+	if t.exact {
+		t.routeExact(m, b, score, mv)
+		return
+	}
 	for i, h := range b.Handle {
 		if !b.Sample[i] {
 			continue
@@ -128,6 +138,30 @@ func (t *Table) Route(m step.ModelID, b *step.Batch, res *step.Result, mv *route
 		if t.drafts {
 			mv.Drop[i] = e.drop
 		}
+	}
+}
+
+// routeExact is Route where a request's state is the model that it is at.
+func (t *Table) routeExact(m step.ModelID, b *step.Batch, score []float64, mv *route.Moves) {
+	s := &t.states[slices.IndexFunc(t.states, func(s state) bool { return s.model == m })]
+	var to [2]step.ModelID
+	var drop [2]int32
+	for bit, e := range s.next {
+		to[bit], drop[bit] = t.states[e.to].model, e.drop
+	}
+	rule := t.file.rules[m]
+	above, threshold := rule.Above, rule.Threshold
+	for i := range mv.To {
+		bit := 0
+		if score != nil {
+			if x := score[i]; above && x > threshold || !above && x < threshold {
+				bit = 1
+			}
+		}
+		mv.To[i], t.drop[i] = to[bit], drop[bit]
+	}
+	if t.drafts {
+		copy(mv.Drop, t.drop)
 	}
 }
 
