@@ -22,14 +22,14 @@ type rpcPreset struct {
 // in ms. The cache is a radix tree of one node a call, since each call ends one token later: matching, locking,
 // unlocking and inserting walk all of its nodes.
 const (
-	StdMatchMS, StdLockMS, StdUnlockMS, StdUpdateMS = 7.78, 6.49, 5.13, 12.12
-	StdInferenceMS, StdOtherMS                      = 1.56, 4.08
+	stdMatchMS, stdLockMS, stdUnlockMS, stdUpdateMS = 7.78, 6.49, 5.13, 12.12
+	stdInferenceMS, stdOtherMS                      = 1.56, 4.08
 
 	stdGenerated = 2048 - 128/2 // tokens, in the middle of them
 )
 
 // radixUS is what one call spends on the tree there, us.
-const radixUS = 1000 * (StdMatchMS + StdLockMS + StdUnlockMS + StdUpdateMS)
+const radixUS = 1000 * (stdMatchMS + stdLockMS + stdUnlockMS + stdUpdateMS)
 
 // radixShare is the part of it that grows with the square of the output. Two of the four walks also copy what is left of the
 // key at each node. The breakdown is of one length and can't tell the parts: half is assumed.
@@ -62,7 +62,7 @@ func rpcPresets() (apc, none, radix rpcPreset) {
 		"(paper, breakdown of a step); that it is half is assumed", radixUS/1000)
 	radix.why["rpc.server_ns_per_generated_squared"] = "published: the other half; copies of the rest of the key at each node"
 	radix.why["rpc.server_us"] = fmt.Sprintf("in the step: inference and other are %.2f ms there, host overhead and kernels 6.0 ms here",
-		StdInferenceMS+StdOtherMS)
+		stdInferenceMS+stdOtherMS)
 	radix.why["rpc.extend_us"] = "none: with it the rest of the published step would take 16 ms, and takes 5.64"
 	return apc, none, radix
 }

@@ -95,19 +95,19 @@ func (b *bench) both(s *Setup, system string) (ours, theirs *results.Point, err 
 
 // bill is how much less a token costs than where a system writes it on the same GPUs, %. The share depends on no price.
 func (b *bench) bill(s *Setup, system string) (figure, error) {
-	best, at, err := b.throughput(s)
+	best, err := b.run(s)
 	if err != nil {
 		return figure{}, err
 	}
-	var other float64
+	var other outcome
 	if system == "large-only" {
 		alone := *s
 		alone.System = system
-		other, _, err = b.throughput(&alone)
+		other, err = b.run(&alone)
 	} else {
 		var theirs *results.Point
 		if _, theirs, err = b.both(s, system); err == nil {
-			other = theirs.SteadyTokS.Or(0)
+			other = outcomeOf(theirs, 1)
 		}
 	}
 	if err != nil {
@@ -115,9 +115,9 @@ func (b *bench) bill(s *Setup, system string) (figure, error) {
 	}
 	usd, _ := models.AssumedGPUHourUSD("a100")
 	price := func(tokS float64) float64 { return models.USDPerMTok(articleGPUs*usd, tokS) }
-	return figure{value: results.F(100 * (1 - other/best)), note: fmt.Sprintf(
+	return figure{value: results.F(100 * (1 - other.tokS/best.tokS)), note: fmt.Sprintf(
 		"against %s: $%.2f instead of $%.2f a million tokens on %d A100 at $%.2f an hour (assumed), threshold %d",
-		system, price(best), price(other), articleGPUs, usd, at)}, nil
+		system, price(best.tokS), price(other.tokS), articleGPUs, usd, best.threshold)}, nil
 }
 
 // routingLines is the median saving of lines over all algorithms, in whole percent, against the same rule by hand over

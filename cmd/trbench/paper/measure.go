@@ -38,7 +38,7 @@ func (b *bench) measure(c *Cell) (figure, error) {
 
 // tradeoff is the throughput of a set-up, and what one user gets of it.
 func (b *bench) tradeoff(c *Cell) (figure, error) {
-	t, k, err := b.throughput(&c.Setup)
-	note := fmt.Sprintf("%.1f tok/s a user", t/float64(c.Setup.N))
-	return figure{value: results.F(t), note: because(note, describe(&c.Setup, k))}, err
+	o, err := b.run(&c.Setup)
+	note := fmt.Sprintf("%.1f tok/s a user", o.tokS/float64(c.Setup.N))
+	return figure{value: results.F(o.tokS), note: because(note, describe(&c.Setup, o.threshold))}, err
 }

@@ -1,8 +1,23 @@
 package paper
 
-import "sync"
+import (
+	"sync"
 
-// memo holds throughputs that several cells need, each computed once.
+	"github.com/trbench/trbench/results"
+)
+
+// outcome is what a run came to.
+type outcome struct {
+	tokS      float64 // output while all requests run
+	ttft, e2e float64 // means over requests, seconds
+	threshold int     // of the large model
+}
+
+func outcomeOf(p *results.Point, threshold int) outcome {
+	return outcome{p.SteadyTokS.Or(0), p.TTFT.MeanValue().Or(0) / 1000, p.E2E.MeanValue().Or(0) / 1000, threshold}
+}
+
+// memo holds runs that several cells need, each made once.
 type memo struct {
 	mu   sync.Mutex
 	done map[memoKey]*memoEntry
@@ -15,12 +30,11 @@ type memoKey struct {
 
 type memoEntry struct {
 	once sync.Once
-	tokS float64
-	at   int // the threshold
-	err  error
+	outcome
+	err error
 }
 
-func (m *memo) get(k memoKey, compute func() (float64, int, error)) (float64, int, error) {
+func (m *memo) get(k memoKey, compute func() (outcome, error)) (outcome, error) {
 	m.mu.Lock()
 	if m.done == nil {
 		m.done = map[memoKey]*memoEntry{}
@@ -31,6 +45,6 @@ func (m *memo) get(k memoKey, compute func() (float64, int, error)) (float64, in
 		m.done[k] = e
 	}
 	m.mu.Unlock()
-	e.once.Do(func() { e.tokS, e.at, e.err = compute() })
-	return e.tokS, e.at, e.err
+	e.once.Do(func() { e.outcome, e.err = compute() })
+	return e.outcome, e.err
 }

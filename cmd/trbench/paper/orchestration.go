@@ -93,72 +93,54 @@ func jobs() []job {
 	return js
 }
 
-// ours is TokenRouter's throughput on a job.
-func (b *bench) ours(s Setup) (float64, error) {
-	tokS, _, err := b.memo.get(memoKey{"tokenrouter", s}, func() (float64, int, error) {
-		best, at := 0., 0
-		for k := 1; k <= s.N; k++ {
-			c, err := b.config(&s, k)
-			if err != nil {
-				return 0, 0, err
-			}
-			c.Requests = c.Requests[:2*s.N]
-			p, err := b.simulate(c)
-			if err != nil {
-				return 0, 0, err
-			}
-			if x := p.SteadyTokS.Or(0); x > best {
-				best, at = x, k
-			}
-		}
-		return best, at, nil
-	})
-	return tokS, err
+// ours is TokenRouter on a job, with its best threshold.
+func (b *bench) ours(s Setup) (outcome, error) {
+	return b.memo.get(memoKey{"tokenrouter", s}, func() (outcome, error) { return b.best(&s, 1, s.N, 2*s.N) })
 }
 
-// theirs is the baseline's, on the same GPUs.
-func (b *bench) theirs(l law, s Setup) (float64, error) {
-	tokS, _, err := b.memo.get(memoKey{l.name, s}, func() (float64, int, error) {
+// theirs is the baseline, on the same GPUs.
+func (b *bench) theirs(l law, s Setup) (outcome, error) {
+	return b.memo.get(memoKey{l.name, s}, func() (outcome, error) {
 		c, err := b.config(&s, 1)
 		if err != nil {
-			return 0, 0, err
+			return outcome{}, err
 		}
 		c.Requests = c.Requests[:2*s.N]
 		c.Topology, c.RPC = sim.RPC, l.costs
 		p, err := b.simulate(c)
 		if err != nil {
-			return 0, 0, err
+			return outcome{}, err
 		}
-		return p.SteadyTokS.Or(0), 1, nil
+		return outcomeOf(p, 1), nil
 	})
-	return tokS, err
 }
 
-// ratio is TokenRouter's throughput over the baseline's.
-func (b *bench) ratio(l law, j job, n int) (float64, error) {
+// ratio is TokenRouter's throughput over the baseline's, and the baseline's latency over TokenRouter's.
+func (b *bench) ratio(l law, j job, n int) (throughput, latency float64, err error) {
 	j.setup.N = n
 	theirs, err := b.theirs(l, j.setup)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	ours, err := b.ours(j.setup)
-	return ours / theirs, err
+	return ours.tokS / theirs.tokS, theirs.e2e / ours.e2e, err
 }
 
-// loss is the share of the baseline's throughput that 8,192 tokens of output lose against 2,048, in percent; low is the job of
+// loss is the share of a system's throughput that 8,192 tokens of output lose against 2,048, in percent; low is the job of
 // the shorter ones.
-func (b *bench) loss(low, high job, n int, of func(Setup) (float64, error)) (float64, error) {
+func loss(low, high job, n int, of func(Setup) (outcome, error)) (float64, error) {
 	low.setup.N, high.setup.N = n, n
 	short, err := of(low.setup)
 	if err != nil {
 		return 0, err
 	}
 	long, err := of(high.setup)
-	return 100 * (1 - long/short), err
+	return 100 * (1 - long.tokS/short.tokS), err
 }
 
 // orchestrated is, under a law, an end of the range of ratios over all jobs (N/least, N/most), an end of the loss to
-// longer outputs (N/loss-least, N/loss-most), or the ratio of one job (N/ALGORITHM/WORKLOAD).
+// longer outputs (N/loss-least, N/loss-most) or of the ratio of latencies (N/latency-least, N/latency-most), or the ratio
+// of one job (N/ALGORITHM/WORKLOAD).
 func (b *bench) orchestrated(l law, what string) (figure, error) {
 	first, second, _ := strings.Cut(what, "/")
 	n, err := strconv.Atoi(first)
@@ -169,7 +151,10 @@ func (b *bench) orchestrated(l law, what string) (figure, error) {
 		return b.combination(l, n, algorithm, workload)
 	}
 	value := func(j job, low job) (float64, bool, error) {
-		x, err := b.ratio(l, j, n)
+		x, latency, err := b.ratio(l, j, n)
+		if strings.HasPrefix(second, "latency-") {
+			x = latency
+		}
 		return x, true, err
 	}
 	if strings.HasPrefix(second, "loss-") {
@@ -177,7 +162,7 @@ func (b *bench) orchestrated(l law, what string) (figure, error) {
 			if j.workload != "high" {
 				return 0, false, nil
 			}
-			x, err := b.loss(low, j, n, func(s Setup) (float64, error) { return b.theirs(l, s) })
+			x, err := loss(low, j, n, func(s Setup) (outcome, error) { return b.theirs(l, s) })
 			return x, true, err
 		}
 	}
@@ -190,7 +175,7 @@ func (b *bench) steadiness() (figure, error) {
 		if j.workload != "high" {
 			return 0, false, nil
 		}
-		x, err := b.loss(low, j, 4, b.ours)
+		x, err := loss(low, j, 4, b.ours)
 		return x, true, err
 	})
 }
@@ -220,7 +205,7 @@ func (b *bench) combination(l law, n int, algorithm, workload string) (figure, e
 		if j.algorithm != algorithm || j.workload != workload {
 			continue
 		}
-		x, err := b.ratio(l, j, n)
+		x, _, err := b.ratio(l, j, n)
 		if err != nil || l.name != "radix" {
 			return figure{value: results.F(x)}, err
 		}
@@ -233,7 +218,7 @@ func (b *bench) combination(l law, n int, algorithm, workload string) (figure, e
 			law law
 			n   int
 		}{{other, n}, {l, 1}, {other, 1}} {
-			if more[i], err = b.ratio(of.law, j, of.n); err != nil {
+			if more[i], _, err = b.ratio(of.law, j, of.n); err != nil {
 				return figure{}, err
 			}
 		}

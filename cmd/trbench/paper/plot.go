@@ -155,3 +155,49 @@ func (r *Report) scatter() (*picture, error) {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 25, 450, min(p.Y.Min, .8), max(p.Y.Max, 1.3)
 	return &picture{"published", p, vg.Points(640), vg.Points(360)}, nil
 }
+
+// combinations is the ratio of each of the 15 jobs under both readings of the baseline's cost, on a log scale, with the
+// published range.
+func (r *Report) combinations() (*picture, error) {
+	p := sheet("TokenRouter over rpc:sglang-radix, N = 4 (dashed: the published range)", "", "throughput, times")
+	var preset, context plotter.XYs
+	var names []string
+	var least, most float64
+	for _, s := range r.Sections {
+		for _, c := range s.Claims {
+			if x, ok := c.Ours.Get(); ok && s.Name == "combinations" {
+				preset = append(preset, plotter.XY{X: float64(len(names)), Y: x})
+				context = append(context, plotter.XY{X: float64(len(names)), Y: r.other[c.ID]})
+				names = append(names, strings.Replace(s.short(c.ID), "/", "\n", 1))
+				least, most = *s.cell(c.ID).Published, *s.cell(c.ID).Upto
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	for _, level := range []float64{least, most} {
+		line := plotter.NewFunction(func(float64) float64 { return level })
+		line.Color, line.Dashes = theirColour, []vg.Length{vg.Points(4), vg.Points(3)}
+		p.Add(line)
+	}
+	for i, points := range []plotter.XYs{preset, context} {
+		s, err := plotter.NewScatter(points)
+		if err != nil {
+			return nil, err
+		}
+		s.Radius, s.Color = vg.Points(4), []color.Color{ourColour, fitColour}[i]
+		s.Shape = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.TriangleGlyph{}}[i]
+		p.Add(s)
+		p.Legend.Add([]string{"as it is: cost by generated tokens", "cost by tokens of context"}[i], s)
+	}
+	p.NominalX(names...)
+	var ticks plot.ConstantTicks
+	for _, v := range []float64{1, 2, 5, 10, 20, 50, 100, 200} {
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprint(v)})
+	}
+	p.Legend.Top = true
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, ticks
+	p.Y.Min, p.Y.Max, p.X.Min, p.X.Max = 1, 250, -.6, float64(len(names))-.4
+	return &picture{"combinations", p, vg.Points(900), vg.Points(320)}, nil
+}

@@ -36,6 +36,7 @@ type Cell struct {
 	Setup   Setup
 	Over    *Setup  // ours is the ratio to this one
 	Share   float64 // and is divided by this
+	Metric  string  // of the run: throughput, the default, or ttft or latency, means in seconds
 	Measure string  // a function of measure.go instead of one run
 	None    bool    // nothing here regenerates it: Why says why
 	Alone   bool    // the source prints no such number: ours stands beside those that it does, and is no claim
@@ -120,6 +121,8 @@ func (c *Cell) valid(ids map[string]bool) error {
 		return fmt.Errorf("is there twice")
 	case c.Source != "paper" && c.Source != "article":
 		return fmt.Errorf("source %q: want paper or article", c.Source)
+	case c.Metric != "" && c.Metric != "ttft" && c.Metric != "latency":
+		return fmt.Errorf("metric %q: want ttft, latency or none", c.Metric)
 	case c.Kind != "fitted" && c.Kind != "predicted":
 		return fmt.Errorf("kind %q: want fitted or predicted", c.Kind)
 	case c.None && c.Why == "":

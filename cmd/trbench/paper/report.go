@@ -125,6 +125,8 @@ func value(f results.Float, unit string) string {
 		return strconv.FormatFloat(x, 'f', 2, 64) + " x"
 	case "%":
 		return strconv.FormatFloat(x, 'f', 1, 64) + " %"
+	case "s":
+		return strconv.FormatFloat(x, 'f', 3, 64) + " s"
 	case "ms":
 		return strconv.FormatFloat(x, 'f', 2, 64) + " ms"
 	case "us":

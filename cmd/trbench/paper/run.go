@@ -114,17 +114,24 @@ func (b *bench) compute(c *Cell) (figure, error) {
 	case c.Measure != "":
 		return b.measure(c)
 	}
-	t, k, err := b.throughput(&c.Setup)
+	o, err := b.run(&c.Setup)
 	if err != nil {
 		return figure{}, err
 	}
-	f := figure{note: describe(&c.Setup, k)}
+	f := figure{note: describe(&c.Setup, o.threshold)}
+	t := o.tokS
+	switch c.Metric {
+	case "ttft":
+		t = o.ttft
+	case "latency":
+		t = o.e2e
+	}
 	if c.Over != nil {
-		base, _, err := b.throughput(c.Over)
+		base, err := b.run(c.Over)
 		if err != nil {
 			return figure{}, err
 		}
-		t /= base
+		t /= base.tokS
 	}
 	if c.Share > 0 {
 		t /= c.Share

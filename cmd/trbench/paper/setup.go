@@ -209,38 +209,43 @@ func (b *bench) simulate(c *sim.Config) (*results.Point, error) {
 	return &p, nil
 }
 
-// throughput is a set-up's output in tok/s while all its requests run, and the threshold that it ran with.
-func (b *bench) throughput(s *Setup) (tokS float64, threshold int, err error) {
+// run makes a set-up's run, once for all cells that need it: of the threshold that gives most, unless it has one.
+func (b *bench) run(s *Setup) (outcome, error) {
 	if s.System == "chain" {
 		t, err := b.chain(s)
-		return t, s.B, err
+		return outcome{tokS: t, threshold: s.B}, err
 	}
-	return b.memo.get(memoKey{"", *s}, func() (float64, int, error) { return b.best(s) })
+	return b.memo.get(memoKey{"", *s}, func() (outcome, error) {
+		from, to := s.B, s.B
+		if s.B == 0 {
+			from, to = 1, s.N
+			if s.System != "tokenrouter" {
+				to = 1
+			}
+		}
+		return b.best(s, from, to, 0)
+	})
 }
 
-// best tries every threshold, unless the set-up has one.
-func (b *bench) best(s *Setup) (tokS float64, threshold int, err error) {
-	from, to := s.B, s.B
-	if s.B == 0 {
-		from, to = 1, s.N
-		if s.System != "tokenrouter" {
-			to = 1
-		}
-	}
+// best tries the thresholds from..to, with so many requests, or all.
+func (b *bench) best(s *Setup, from, to, requests int) (best outcome, err error) {
 	for k := from; k <= to; k++ {
 		c, err := b.config(s, k)
 		if err != nil {
-			return 0, 0, err
+			return best, err
+		}
+		if requests > 0 {
+			c.Requests = c.Requests[:requests]
 		}
 		p, err := b.simulate(c)
 		if err != nil {
-			return 0, 0, err
+			return best, err
 		}
-		if t := p.SteadyTokS.Or(0); t > tokS {
-			tokS, threshold = t, k
+		if o := outcomeOf(p, k); o.tokS > best.tokS {
+			best = o
 		}
 	}
-	return tokS, threshold, nil
+	return best, nil
 }
 
 // chain is the exact throughput.
