@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -327,44 +329,34 @@ func (r *Run) readTimeseries() error {
 		return err
 	}
 	in := csv.NewReader(bytes.NewReader(data))
-	in.ReuseRecord = true
-	at := [2]int{-1, -1}
+	columns := []string{"t", "running"}
+	var at []int // of the columns
 	for {
 		row, err := in.Read()
-		if row == nil && err != nil {
-			if err.Error() == "EOF" {
-				break
-			}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
 			return &DataError{Path: path, Msg: err.Error(), Err: err}
 		}
 		line, _ := in.FieldPos(0)
-		if at[0] < 0 {
-			for k, name := range row {
-				switch strings.TrimSpace(name) {
-				case "t":
-					at[0] = k
-				case "running":
-					at[1] = k
-				}
-			}
-			for k, name := range []string{"t", "running"} {
-				if at[k] < 0 {
+		if at == nil {
+			for _, name := range columns {
+				k := slices.IndexFunc(row, func(cell string) bool { return strings.TrimSpace(cell) == name })
+				if k < 0 {
 					return &DataError{Path: path, Line: line, Field: name, Msg: "no such column"}
 				}
+				at = append(at, k)
 			}
 			continue
 		}
-		if err != nil {
-			return &DataError{Path: path, Line: line, Msg: err.Error(), Err: err}
-		}
 		var v [2]float64
-		for k := range v {
-			if v[k], err = strconv.ParseFloat(strings.TrimSpace(row[at[k]]), 64); err != nil {
-				return &DataError{Path: path, Line: line, Field: []string{"t", "running"}[k],
-					Msg: fmt.Sprintf("%q: want a number", row[at[k]])}
+		for k, name := range columns {
+			cell := strings.TrimSpace(row[at[k]])
+			if v[k], err = strconv.ParseFloat(cell, 64); err != nil || math.IsNaN(v[k]) || math.IsInf(v[k], 0) {
+				return &DataError{Path: path, Line: line, Field: name, Msg: fmt.Sprintf("%q: want a number", cell)}
 			}
 		}
 		r.running = append(r.running, level{v[0], v[1]})
 	}
-	return nil
 }

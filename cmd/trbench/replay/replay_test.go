@@ -408,6 +408,25 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
+// FuzzOpen wants any content of a run's files to be read, or to give an error that names the file.
+func FuzzOpen(f *testing.F) {
+	for _, name := range []string{SettingsFile, RequestsFile, TimeseriesFile, "trace.jsonl"} {
+		f.Add(name, small[name])
+	}
+	f.Add(RequestsFile, `{"request_id": "bench--1", "arrival_time": 1e308, "queued_ts": -1e308, "last_token_ts": 5}`)
+	f.Fuzz(func(t *testing.T, name, text string) {
+		if _, ok := small[name]; !ok || strings.HasPrefix(name, "tables") || len(text) > 1<<14 {
+			return
+		}
+		_, err := Open(folder(t, map[string]string{name: text}))
+		var data *DataError
+		var table *kernels.Error
+		if err != nil && !errors.As(err, &data) && !errors.As(err, &table) && !errors.Is(err, ErrSettings) {
+			t.Fatalf("%T: %v", err, err)
+		}
+	})
+}
+
 // BenchmarkReplay reads a real run with its trace and tables, and simulates it.
 func BenchmarkReplay(b *testing.B) {
 	for _, dir := range measuredRuns(b) {
