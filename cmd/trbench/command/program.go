@@ -170,10 +170,17 @@ func compileProgram(name string, models int, rate, acceptance float64, seed uint
 		}
 		return f.Compile(s, run)
 	}
-	r, err := route.New(name, route.Options{Models: models, Seed: seed})
+	o := route.Options{Models: models, Seed: seed}
+	fastest, err := route.New(name, o)
 	if err != nil {
 		return nil, err
 	}
+	o.Program = true
+	r, err := route.New(name, o)
+	if err != nil {
+		return nil, err
+	}
+	_, coroutines := fastest.(route.Follower)
 	s, err := source(func(m step.ModelID) signal.Rule {
 		if ruled, ok := r.(route.Ruled); ok {
 			return ruled.Rule(m)
@@ -183,5 +190,5 @@ func compileProgram(name string, models int, rate, acceptance float64, seed uint
 	if err != nil {
 		return nil, err
 	}
-	return starlark.Compile(strings.ToLower(name), r, models, s, run)
+	return starlark.Compile(strings.ToLower(name), r, !coroutines, models, s, run)
 }

@@ -25,7 +25,7 @@ type Listing struct {
 	Points []Point       // by place
 	*dispatch.Observation
 	// Table is the number of states of the batch router that the program is lowered to; 0 where it runs as a coroutine,
-	// for the reason Why.
+	// for the reason Why, or, where that is nil, as a batch router that is built in.
 	Table int
 	Why   error
 	// Rates are the probabilities with which the rules fire on the given signals, by model. Where they are set and the
@@ -80,9 +80,13 @@ func (f *File) Compile(s signal.Source, run dispatch.Run) (*Listing, error) {
 	return l.observe(route.NewRunner(spec), s, f.opt.Models, run, counts)
 }
 
-// Compile lists a built-in algorithm in the same way: r is the router that route.New returns.
-func Compile(name string, r route.Router, models int, s signal.Source, run dispatch.Run) (*Listing, error) {
-	l := &Listing{Name: name, Why: errors.New("a Go program")}
+// Compile lists a built-in algorithm in the same way: r is its program, as route.New returns it with Options.Program;
+// batch says that it has a batch form too, which is what runs.
+func Compile(name string, r route.Router, batch bool, models int, s signal.Source, run dispatch.Run) (*Listing, error) {
+	l := &Listing{Name: name}
+	if !batch {
+		l.Why = errors.New("a Go program")
+	}
 	if ruled, ok := r.(route.Ruled); ok {
 		for m := range models {
 			l.Rules = append(l.Rules, ruled.Rule(step.ModelID(m)))
@@ -129,9 +133,12 @@ func comparePlaces(a, b string) int {
 func (l *Listing) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "program %s, %d models\n", l.Name, l.Models)
-	if l.Table > 0 {
+	switch {
+	case l.Table > 0:
 		fmt.Fprintf(&b, "runs as a table of %d states\n", l.Table)
-	} else {
+	case l.Why == nil:
+		b.WriteString("runs as a batch router that is built in; below: the same as a program\n")
+	default:
 		fmt.Fprintf(&b, "runs as a coroutine: %v\n", l.Why)
 	}
 	b.WriteString("\nsuspension points\n")
@@ -183,7 +190,7 @@ func (l *Listing) JSON(w io.Writer) error {
 	doc := struct {
 		Program string      `json:"program"`
 		Models  int         `json:"models"`
-		States  int         `json:"table_states"` // 0: a coroutine
+		States  int         `json:"table_states"` // 0: a coroutine, or a built-in batch router
 		Why     string      `json:"coroutine_why,omitempty"`
 		Rules   []string    `json:"rules"` // by model
 		Points  []point     `json:"suspension_points"`
@@ -194,7 +201,7 @@ func (l *Listing) JSON(w io.Writer) error {
 		Failed  int         `json:"failed_requests"`
 		Error   string      `json:"error,omitempty"`
 	}{Program: l.Name, Models: l.Models, States: l.Table, P: p, C: c, Exact: exact, Failed: l.Failed}
-	if l.Table == 0 {
+	if l.Why != nil {
 		doc.Why = l.Why.Error()
 	}
 	if l.Err != nil {

@@ -19,7 +19,7 @@ import (
 var ErrNotFinite = errors.New("not a finite program")
 
 // maxStates bounds the table of a lowered program.
-const maxStates = 64
+const maxStates = 128
 
 // Lower makes a batch router of a program whose state between steps is finite, one that decides by nothing but whether
 // the rules of its models fire: a table, found by running the program through every state that it can be in. It gives
@@ -27,8 +27,8 @@ const maxStates = 64
 //
 // A program qualifies if it calls nothing but decode, decode_while with a rule, drop and done, calls the first two as
 // whole statements or as the right side of an assignment, reads tokens only by fires of their model's rule and before
-// the next step, has no for loop, keeps only numbers, strings, rules and tuples of them between steps, and does at the
-// last token what it does at any other.
+// the next step, has no for loop around a step, keeps only numbers, strings, rules and tuples of them between steps, and
+// does at the last token what it does at any other.
 func (f *File) Lower() (*Table, error) {
 	if err := f.finite(); err != nil {
 		return nil, f.notFinite(err)
@@ -70,7 +70,9 @@ func (f *File) finite() error {
 				whole[n.RHS] = true
 			}
 		case *syntax.ForStmt:
-			fault = &Error{position(n.For), errors.New("a for loop keeps its place to itself")}
+			if steps(n) {
+				fault = &Error{position(n.For), errors.New("a for loop around a step keeps its place to itself: count in a while loop")}
+			}
 		case *syntax.CallExpr:
 			d, ok := n.Fn.(*syntax.DotExpr)
 			if !ok || d.Name.Name != "decode" && d.Name.Name != "decode_while" {
@@ -83,6 +85,17 @@ func (f *File) finite() error {
 		return fault == nil
 	})
 	return fault
+}
+
+// steps says that a piece of code decodes; of other steps a program is told when it calls them.
+func steps(code syntax.Node) (found bool) {
+	syntax.Walk(code, func(n syntax.Node) bool {
+		if d, ok := n.(*syntax.DotExpr); ok && (d.Name.Name == "decode" || d.Name.Name == "decode_while") {
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 // inside says that a position lies in a function.

@@ -92,7 +92,7 @@ func TestFilesAreTheBuiltInAlgorithms(t *testing.T) {
 	if names := starlark.Examples(); !slices.Equal(names, route.Names()) {
 		t.Errorf("files for %v, algorithms %v", names, route.Names())
 	}
-	tables := map[string]int{"r2r": 2, "citer": 2, "co-llm": 2, "entropy": 2, "r-stitch": 2, "cascade": 2}
+	tables := map[string]int{"r2r": 2, "citer": 2, "co-llm": 2, "entropy": 2, "r-stitch": 2, "cascade": 2, "glimprouter": 64}
 	for _, name := range route.Names() {
 		for _, models := range []int{2, 3} {
 			for _, topology := range []sim.Topology{sim.TokenRouter, sim.RPC} {
@@ -121,6 +121,9 @@ func TestFilesAreTheBuiltInAlgorithms(t *testing.T) {
 					t.Errorf("%s: %d states, want %d", name, table.States(), states)
 				}
 				same(t, name+" as a table", events(t, f.Router(), models, topology), want)
+				if !table.Exact() {
+					continue
+				}
 				c, ok := f.Router().(route.Chained)
 				if !ok {
 					t.Errorf("%s: no chain", name)
@@ -268,13 +271,13 @@ def program(r):
 func TestNotFinite(t *testing.T) {
 	for want, body := range map[string]string{
 		"calls left":                 "while not r.done():\n        if r.left() > 3: r.decode(0)\n        else: r.decode(1)",
-		"a for loop keeps its place": "for i in range(3):\n        r.decode(0)",
+		"a for loop around a step":   "for i in range(3):\n        r.decode(0)",
 		"reads score of a token":     "while not r.done():\n        t = r.decode(0)\n        if t.score > .5: r.drop()",
 		"is part of an expression":   "while not r.done():\n        x = [r.decode(0)]",
 		"a token of an earlier step": "while not r.done():\n        t = r.decode(0)\n        if not r.done():\n            r.decode(0)\n            if rules.fires(t): r.drop()",
 		"is not the one of model 0":  "while not r.done():\n        t = r.decode(0)\n        if rule('score', above = .3).fires(t): r.drop()",
 		"n holds a list":             "n = []\n    while not r.done():\n        r.decode(0)",
-		"more than 64 states":        "n = 0\n    while not r.done():\n        r.decode(0)\n        n += 1",
+		"more than 128 states":       "n = 0\n    while not r.done():\n        r.decode(0)\n        n += 1",
 		"reads id of the request":    "while not r.done():\n        r.decode(r.id % 2)",
 		"step past the end":          "while not r.done():\n        r.decode(0)\n        r.decode(1)",
 		"may go on dropping":         "while not r.done():\n        t = r.decode(0)\n        if rules.fires(t): r.drop()",
@@ -292,6 +295,7 @@ func TestLoweredTables(t *testing.T) {
 	for name, body := range map[string]string{
 		"two of three on the large model": "n = 0\n    while not r.done():\n        t = r.decode(small if n < 2 else large)\n        n = (n + 1) % 3",
 		"tries again":                     "while not r.done():\n        t = r.decode(small)\n        if rules.fires(t):\n            r.drop()\n            t = r.decode(small)\n            if rules.fires(t):\n                r.drop()\n                r.decode(large)",
+		"a for loop that runs no step":    "k = 0\n    while not r.done():\n        n = k\n        for i in range(3): n += i\n        r.decode(large if n > 4 else small)\n        k = (k + 1) % 3",
 		"starts large":                    "r.decode(large)\n    if not r.done():\n        r.decode_while(small, rules)\n    while not r.done():\n        r.decode(large)",
 	} {
 		f := parse(t, "mine.star", "rules = rule('score', above = 0.5)\ndef program(r):\n    "+body+"\n", 2)
@@ -338,7 +342,7 @@ func TestCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err = starlark.Compile("specdec", g, 2, drawn(t, g, 2, 0), dispatch.Run{Requests: 20, Prompt: 10, Output: 2000}); err != nil {
+	if l, err = starlark.Compile("specdec", g, false, 2, drawn(t, g, 2, 0), dispatch.Run{Requests: 20, Prompt: 10, Output: 2000}); err != nil {
 		t.Fatal(err)
 	}
 	if p := l.P(); math.Abs(p[0][0]-.5) > .01 || p[1][0] < .999 || len(l.Points) != 2 || !strings.HasPrefix(l.Points[0].Place, "specdec.go:") || math.Abs(float64(l.Verified[0][1])/float64(l.To[0][1])-2) > .01 {
