@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"unsafe"
 )
 
 // Error is a table that can't be used: where it is and what was wanted.
@@ -127,8 +126,7 @@ func (r *row) number(i int, least float64) (float64, error) {
 	x, ok := whole(c)
 	if !ok {
 		var err error
-		// The string lives no longer than the cell.
-		x, err = strconv.ParseFloat(unsafe.String(unsafe.SliceData(c), len(c)), 64)
+		x, err = strconv.ParseFloat(string(c), 64)
 		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 			return 0, r.fault(i, "%q: want a number", c)
 		}
