@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/trbench/trbench/engine/core"
@@ -73,46 +70,6 @@ func (b *bench) bare(s *Setup, i int) (latency.Model, error) {
 		return latency.WithHost(m, latency.DefaultHost(i)), nil
 	}
 	return nil, fmt.Errorf("steps %q: want tables, kernels, paper or article", s.Steps)
-}
-
-// tabled is the kernel times that a Setup names.
-func tabled(text string) (latency.Model, error) {
-	text, other, scaled := strings.Cut(text, " as ")
-	m, tp, err := lookup(text)
-	if err != nil || !scaled {
-		return m, err
-	}
-	name, _, _ := strings.Cut(other, "@")
-	to, _, err := lookup(other)
-	if err != nil {
-		return nil, err
-	}
-	from, _, err := lookup(fmt.Sprintf("%s@%d", name, tp))
-	if err != nil {
-		return nil, err
-	}
-	return &standIn{m, from, to}, nil
-}
-
-func lookup(text string) (latency.Model, int, error) {
-	name, tp, ok := strings.Cut(text, "@")
-	n, err := strconv.Atoi(tp)
-	if !ok || err != nil {
-		return nil, 0, fmt.Errorf("model %q: want MODEL@TP", text)
-	}
-	p, err := latency.Lookup("a100", name, n)
-	if err != nil {
-		return nil, 0, err
-	}
-	return p.New(), n, nil
-}
-
-// standIn estimates a tensor parallelism that is not tabled: a model's times change with it as another model's do.
-type standIn struct{ base, from, to latency.Model }
-
-func (m *standIn) StepTime(s step.Shape) time.Duration {
-	ratio := float64(m.to.StepTime(s)) / float64(m.from.StepTime(s))
-	return max(1, time.Duration(math.Round(float64(m.base.StepTime(s))*ratio)))
 }
 
 // remote is a model on another node. A hop of milliseconds can't be the wire, which carries the message in less than a
