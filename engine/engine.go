@@ -72,14 +72,24 @@ type Config struct {
 	Now func() clock.Instant
 	// Log, if not nil, takes the event log.
 	Log *core.EventLog
-	// Switched, if not nil, is told what each handover cost before the peer's scheduler had it: Enqueue is the sender's
-	// part, Transport the time to the receiver's queue.
-	Switched func(id step.RequestID, enqueue, transport time.Duration)
+	// Switched, if not nil, is told what each handover cost before the peer's scheduler had it.
+	Switched func(Handover)
+	// Host, if not nil, is told, just before Stepped, how long the decode loop took from the end of its step before to the
+	// start of this one, where it did not wait for work: what the host spends on a step.
+	Host func(m step.ModelID, d time.Duration)
 	// Stepped, if not nil, is told of each completed step; the batch must not be kept. Calls come one at a time.
 	Stepped func(b *step.Batch, start, end clock.Instant)
 	// Settle, if not nil, is called before a decode loop of model i decides, and returns when everything stamped with this
 	// Instant has been taken in. Tests use it to make ties fall as they do in the simulator.
 	Settle func(i int)
+}
+
+// Handover is what a change of model cost before the peer's scheduler had the request.
+type Handover struct {
+	ID        step.RequestID
+	Enqueue   time.Duration // the sender's part: from the end of the step to the peer's inbox
+	Transport time.Duration // from the inbox to the peer's scheduler
+	Idle      bool          // the peer waited for work, so that the request could start at once
 }
 
 // Request is what a client sends.

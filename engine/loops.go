@@ -21,7 +21,8 @@ type lane struct {
 	busy  bool          // a step is in flight
 	// working says that the decode loop found a batch when it last asked.
 	working bool
-	heard   []*Stream // the decode loop's own: whom its last step had tokens for
+	ended   clock.Instant // of the last step, until the decode loop waits for work; 0 after
+	heard   []*Stream     // the decode loop's own: whom its last step had tokens for
 }
 
 // letter is a peer message with the times that price a switch.
@@ -29,6 +30,7 @@ type letter struct {
 	req  step.PeerReq
 	sent time.Time     // when it was put into the inbox
 	took time.Duration // the sender's part: from the end of the step
+	idle bool          // the receiver waited for work
 }
 
 func newLane() *lane { return &lane{kick: make(chan struct{}, 1), mail: make(chan struct{}, 1)} }
@@ -102,6 +104,7 @@ func (e *Engine) next(i int) (*step.Batch, clock.Instant, error) {
 	b, wake, ok := e.subs[i].Next(e.now())
 	if !ok {
 		e.working(i, false)
+		e.lanes[i].ended = 0
 		return nil, wake, nil
 	}
 	e.lanes[i].busy = true
@@ -146,6 +149,11 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 	e.mu.Lock()
 	now := e.now()
 	e.cfg.Log.Step(now, b)
+	l := e.lanes[i]
+	if e.cfg.Host != nil && l.ended > 0 {
+		e.cfg.Host(step.ModelID(i), start.Sub(l.ended))
+	}
+	l.ended = now
 	if e.cfg.Stepped != nil {
 		e.cfg.Stepped(b, start, now)
 	}
@@ -155,12 +163,12 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 		e.mu.Unlock()
 		return err
 	}
-	e.lanes[i].busy = false
+	l.busy = false
 	if e.cfg.Sequences != nil {
 		e.cfg.Sequences.stepped(b, res, eff)
 	}
 	posted := e.post(began, eff)
-	heard := e.lanes[i].heard[:0]
+	heard := l.heard[:0]
 	for _, c := range eff.Commit {
 		s := e.live[c.Handle]
 		e.cfg.Log.Commit(now, s.request.ID, c.Tokens)
@@ -171,7 +179,7 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 		s.push(chunk)
 		heard = append(heard, s)
 	}
-	e.lanes[i].heard = heard
+	l.heard = heard
 	for _, d := range eff.Done {
 		e.end(now, d)
 	}
@@ -204,7 +212,7 @@ func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
 		}
 		l := e.lanes[m.To]
 		sent := time.Now()
-		l.inbox = append(l.inbox, letter{m, sent, sent.Sub(began)})
+		l.inbox = append(l.inbox, letter{m, sent, sent.Sub(began), !l.working})
 		to |= 1 << m.To
 	}
 	return to
@@ -258,7 +266,7 @@ func (e *Engine) receive(i int) error {
 			continue
 		}
 		if e.cfg.Switched != nil {
-			e.cfg.Switched(m.req.ID, m.took, time.Since(m.sent))
+			e.cfg.Switched(Handover{m.req.ID, m.took, time.Since(m.sent), m.idle})
 		}
 		if s := e.live[m.req.Handle]; s != nil && s.gone {
 			e.cancelHere(now, s)

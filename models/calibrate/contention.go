@@ -2,6 +2,9 @@ package calibrate
 
 import (
 	"math"
+	"time"
+
+	"github.com/trbench/trbench/models/latency"
 )
 
 const (
@@ -81,3 +84,19 @@ func FitContention(log *StepLog) (kappa float64, ok bool) {
 	}
 	return (lo + hi) / 2, true
 }
+
+// Alone are the steps of each model of a log whose shape is known, in order, as long as they would have been without
+// another model's beside them.
+func Alone(log *StepLog, kappa float64) [][]latency.Timed {
+	overlap := overlaps(log)
+	out := make([][]latency.Timed, len(log.Models))
+	for i := range log.Steps {
+		if s := &log.Steps[i]; s.Split {
+			out[s.Model] = append(out[s.Model], latency.Timed{Shape: s.Shape, Time: time.Duration(math.Round(alone(s.Duration, overlap[i], kappa)))})
+		}
+	}
+	return out
+}
+
+// Affine is the fitted affine law, less the host time that was split off; the zero law where a table was fitted.
+func (m *ModelReport) Affine() latency.Affine { return m.affine }

@@ -180,7 +180,9 @@ func Jitter() *Modulation {
 }
 
 // ModulationNames lists the presets.
-func ModulationNames() []string { return []string{"none", "jitter"} }
+func ModulationNames() []string {
+	return append([]string{"none", "jitter"}, presets(modulationPreset)...)
+}
 
 // ParseModulation resolves a preset's name, case ignored, or the path of a modulation file; "" means none. An unknown
 // name is an error that gives the nearest known one.
@@ -190,6 +192,9 @@ func ParseModulation(spec string) (*Modulation, error) {
 		return None(), nil
 	case "jitter":
 		return Jitter(), nil
+	}
+	if m := presetModulation(strings.ToLower(strings.TrimSpace(spec))); m != nil {
+		return m, nil
 	}
 	if isFile(spec) {
 		f, err := os.Open(spec)

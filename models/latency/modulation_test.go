@@ -167,11 +167,11 @@ func TestModulationPresets(t *testing.T) {
 	if want := "assumed: jitter, 3 % of steps take 1.6 times as long, in stalls of 3 steps"; j.Label() != want {
 		t.Errorf("%q, want %q", j.Label(), want)
 	}
-	want := `unknown modulation "jiter": did you mean jitter? (none, jitter or a YAML file)`
+	want := `unknown modulation "jiter": did you mean jitter? (none, jitter, cpu-demo or a YAML file)`
 	if _, err := ParseModulation("jiter"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	want = `unknown modulation "earthquake" (none, jitter or a YAML file)`
+	want = `unknown modulation "earthquake" (none, jitter, cpu-demo or a YAML file)`
 	if _, err := ParseModulation("earthquake"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

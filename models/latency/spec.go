@@ -87,19 +87,21 @@ func (s *Spec) Label() string {
 	return label
 }
 
-// Names lists the latencies that have a name: GPUs with embedded tables, then the published pairs of step times.
+// Names lists the latencies that have a name: GPUs with embedded tables, then the published pairs of step times, then
+// those calibrated on the engine.
 func Names() []string {
 	var names []string
 	for _, s := range shelves {
 		names = append(names, s.gpu)
 	}
-	return append(names, "article", "paper")
+	return append(append(names, "article", "paper"), presets(latencyPreset)...)
 }
 
 // Parse resolves a latency for the models of a deployment:
 //
 //	a100, h100, h200      embedded tables by model and tp, with the fitted host overhead (DefaultHost)
 //	article, paper        the step times that the source states for its pair
+//	cpu-demo              the embedded demo pair on a CPU, a law each; any other pair takes them as they are
 //	const:6ms,27.9ms      step times, one for each model
 //	FILE                  a latency file, see Schema
 //
@@ -112,6 +114,18 @@ func Parse(spec string, cards []models.Card, tp []int) (*Spec, error) {
 	name := strings.ToLower(strings.TrimSpace(spec))
 	if gpu, err := models.LookupGPU(name); err == nil {
 		return parseGPU(spec, gpu, cards, tp)
+	}
+	if f := preset(name, latencyPreset); f != nil {
+		file, err := Read(name, f)
+		if err != nil {
+			return nil, err
+		}
+		s, err := file.Spec(name, cards)
+		if err != nil {
+			return nil, err
+		}
+		s.Source = file.Source
+		return s, nil
 	}
 	switch {
 	case name == "article":

@@ -105,7 +105,7 @@ func TestParseErrors(t *testing.T) {
 		want  string
 	}{
 		{"a10", llama, nil,
-			`unknown latency "a10": did you mean a100? (a100, h100, h200, article, paper, const:D,D or a YAML file)`},
+			`unknown latency "a10": did you mean a100? (a100, h100, h200, article, paper, cpu-demo, const:D,D or a YAML file)`},
 		{"artcle", llama, nil, `unknown latency "artcle": did you mean article? (`},
 		{"mi300x", llama, nil, `unknown latency "mi300x" (a100,`},
 		{"a100", llama, []int{1}, "latency a100: 1 TP values for llama3-8b, llama3-70b: one for each model wanted"},

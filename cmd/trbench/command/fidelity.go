@@ -32,6 +32,7 @@ type fidelityFlags struct {
 	out    string
 	output string
 	plots  string
+	real   engineFlags
 }
 
 func fidelityCommand() *cobra.Command {
@@ -46,12 +47,19 @@ and the error, then the error with each mechanism of the prediction switched off
 arrival trace and the kernels' times are; DIR/requests.jsonl has what happened to each request, and
 DIR/timeseries.csv, if it is there, how many ran. Nothing is fitted to a run.
 
+--engine cpu runs real models here, the embedded demo pair unless --small and --large name folders,
+and predicts the runs: at each concurrency and under each algorithm, runs of other requests whose step
+log the simulator replays, in turn with runs of the requests that are predicted. The simulated
+requests meet the same tokens, scores and ends as the measured ones: what is predicted is time.
+--out then has the step logs too, for trbench calibrate.
+
 Into the folder of --out go fidelity.json and the plots: distributions over each other, and running
 requests over time.
 
 Exit codes: 0 done, 2 usage or settings that can't be simulated, 3 a file is missing or malformed.`,
 		Example: `  trbench fidelity --runs runs/RTX4090/Llama-3.1-8B,runs/RTXPRO6000/Llama-3.1-8B
-  trbench fidelity --runs runs/RTX4090/Llama-3.1-8B --output json --plot none`,
+  trbench fidelity --runs runs/RTX4090/Llama-3.1-8B --output json --plot none
+  trbench fidelity --engine cpu --concurrency 1,4,16 --rounds 20`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -62,6 +70,7 @@ Exit codes: 0 done, 2 usage or settings that can't be simulated, 3 a file is mis
 	fs.StringVar(&f.out, "out", "", "`FOLDER` of the results (default runs/fidelity-HASH)")
 	fs.StringVar(&f.output, "output", "table", "on stdout: table, json, csv or md")
 	fs.StringVar(&f.plots, "plot", "svg,png", "pictures: svg, png, none")
+	f.real.add(cmd)
 	complete(cmd, "engine", "cpu")
 	complete(cmd, "output", "table", "json", "csv", "md")
 	complete(cmd, "plot", "svg,png", "svg", "png", "none")
@@ -86,7 +95,7 @@ func (f *fidelityFlags) run(cmd *cobra.Command) error {
 			return badUsage("--out: %w", err)
 		}
 	}
-	report, pictures, err := f.report(cmd.Context())
+	report, pictures, err := f.report(cmd.Context(), cmd)
 	if err != nil {
 		return err
 	}
@@ -149,14 +158,15 @@ func (f *fidelityFlags) save(report *fidelity.Report, pictures []plot.Replay, fo
 }
 
 // report predicts what the flags name.
-func (f *fidelityFlags) report(ctx context.Context) (*fidelity.Report, []plot.Replay, error) {
+func (f *fidelityFlags) report(ctx context.Context, cmd *cobra.Command) (*fidelity.Report, []plot.Replay, error) {
 	switch {
 	case len(f.runs) > 0 && f.engine != "":
 		return nil, nil, badUsage("--runs and --engine: want one of them")
 	case len(f.runs) > 0:
 		return f.replay(ctx)
 	case f.engine == "cpu":
-		return nil, nil, &experiment.Error{Code: experiment.ExitTarget, Err: errors.New("--engine cpu: not there yet")}
+		report, err := f.engineRuns(ctx, cmd)
+		return report, nil, err
 	case f.engine != "":
 		return nil, nil, badUsage("--engine %q: want cpu", f.engine)
 	}

@@ -118,14 +118,17 @@ type load struct {
 func (l *load) warm(id step.RequestID) bool { return int(id) < len(l.point.Set.Warmup) }
 
 // switched records what a change of model cost until the peer's scheduler had the request.
-func (l *load) switched(id step.RequestID, enqueue, transport time.Duration) {
-	if l.warm(id) {
+func (l *load) switched(h engine.Handover) {
+	if l.rec.tap != nil {
+		l.rec.tap.handover(h)
+	}
+	if l.warm(h.ID) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.collect.Switch(metrics.Enqueue, enqueue)
-	l.collect.Switch(metrics.Transport, transport)
+	l.collect.Switch(metrics.Enqueue, h.Enqueue)
+	l.collect.Switch(metrics.Transport, h.Transport)
 }
 
 // stepped records what the rows of a step that came from a peer paid for the switch, and passes the step on.

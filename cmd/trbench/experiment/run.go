@@ -325,7 +325,7 @@ func (r *recorder) stepped() func(b *step.Batch, start, end clock.Instant) {
 		return nil
 	}
 	return func(b *step.Batch, start, end clock.Instant) {
-		if r.tap != nil && r.tap.step != nil {
+		if r.tap != nil {
 			r.tap.step(b, start, end)
 		}
 		if r.trace != nil {

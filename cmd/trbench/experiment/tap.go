@@ -2,11 +2,13 @@ package experiment
 
 import (
 	"context"
+	"time"
 
 	"github.com/trbench/trbench/engine"
 	"github.com/trbench/trbench/engine/backend"
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/models/calibrate"
 	"github.com/trbench/trbench/models/signal"
 	"github.com/trbench/trbench/results"
 )
@@ -15,13 +17,39 @@ import (
 type tap struct {
 	requests []results.Request // as they ended
 	said     signal.Recorder
-	step     func(b *step.Batch, start, end clock.Instant)
+
+	// log, if not nil, takes the steps, the host's time before each in it.
+	log   *calibrate.StepWriter
+	since clock.Instant // what the log's clock showed when this run's began
+	host  [step.MaxModels]time.Duration
+	last  clock.Instant
+
+	handed []time.Duration // transport of the handovers to idle peers
 }
 
 // listen puts the tap between the engine and its backends.
 func (t *tap) listen(c *engine.Config) {
 	for i := range c.Models {
 		c.Models[i].Backend = overheard{c.Models[i].Backend, &t.said}
+	}
+	c.Host = func(m step.ModelID, d time.Duration) { t.host[m] = d }
+}
+
+// step logs a step with the host's part: what the decode loop took from its step before to this one.
+func (t *tap) step(b *step.Batch, start, end clock.Instant) {
+	host := t.host[b.Model]
+	t.host[b.Model] = 0
+	t.last = max(t.last, end)
+	if t.log != nil {
+		t.log.Step(b, t.since.Add(time.Duration(start)-host), t.since.Add(time.Duration(end)))
+	}
+}
+
+// handover notes how long a request was on its way to a peer that could have begun at once. One on its way to a peer in
+// a step waits for that anyway.
+func (t *tap) handover(h engine.Handover) {
+	if h.Idle {
+		t.handed = append(t.handed, h.Transport)
 	}
 }
 

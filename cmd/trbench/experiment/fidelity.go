@@ -1,0 +1,387 @@
+package experiment
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/models/calibrate"
+	"github.com/trbench/trbench/models/latency"
+	"github.com/trbench/trbench/results"
+	"github.com/trbench/trbench/results/fidelity"
+	"github.com/trbench/trbench/results/metrics"
+	"github.com/trbench/trbench/sim"
+)
+
+const (
+	// FidelityRounds is how often a point is calibrated and measured, in turn, unless a caller says: what else runs on the
+	// machine changes from one second to the next.
+	FidelityRounds = 10
+	// calibrationSeed tells the calibration's requests from those that are predicted.
+	calibrationSeed = 0x63616c
+)
+
+// FidelityOptions are how EngineFidelity runs.
+type FidelityOptions struct {
+	Rounds   int    // 0 is FidelityRounds
+	Dir      string // where the step logs go, steps.NNN.csv a point; "" keeps none
+	Progress func() // is told of each run that has ended; may be nil
+}
+
+// EngineFidelity runs each point of a plan for --engine cpu for real and sets the simulator's prediction beside it.
+//
+// A round of a point is two runs: one of other requests, whose step log the simulator is fitted to, and one of the
+// plan's, which it predicts. The simulated requests are the measured ones: their prompts, and step by step what the
+// models said of them, so that they meet the same routing draws and end where they ended. What is predicted is time.
+func (p *Plan) EngineFidelity(ctx context.Context, o FidelityOptions) (*fidelity.Report, error) {
+	switch {
+	case p.local == nil:
+		return nil, usagef("fidelity: engine %s: want cpu", p.Config.Engine)
+	case o.Rounds < 0:
+		return nil, usagef("fidelity: %d rounds: want at least 1", o.Rounds)
+	case o.Rounds == 0:
+		o.Rounds = FidelityRounds
+	}
+	other := *p.Config
+	other.Seed += calibrationSeed
+	c := &Plan{Config: &other, Name: "calibration", sets: p.sets, local: p.local}
+	if err := c.resolve(ctx); err != nil {
+		return nil, err
+	}
+	report := &fidelity.Report{}
+	for i := range p.Points {
+		t := &trial{plan: p, calibration: c, point: &p.Points[i], rounds: o.Rounds}
+		if err := t.run(ctx, o); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.point, err)
+		}
+		run, err := t.compare(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.point, err)
+		}
+		report.Runs = append(report.Runs, *run)
+	}
+	return report, nil
+}
+
+// trial is one point, measured and to be predicted.
+type trial struct {
+	plan, calibration *Plan
+	point             *Point
+	rounds            int
+
+	log      *calibrate.StepLog
+	transfer time.Duration // of a handover to an idle peer
+	measured []measured
+}
+
+// measured is one run of the plan's requests.
+type measured struct {
+	point results.Point
+	tap   *tap
+}
+
+// run measures the rounds.
+func (t *trial) run(ctx context.Context, o FidelityOptions) error {
+	path := filepath.Join(o.Dir, fmt.Sprintf("steps.%03d.csv", t.point.Index))
+	if o.Dir == "" {
+		f, err := os.CreateTemp("", "trbench-steps-*.csv")
+		if err != nil {
+			return err
+		}
+		path = f.Name()
+		defer os.Remove(path)
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return usage(err)
+	}
+	out := bufio.NewWriterSize(f, 1<<16)
+	var names []string
+	for _, c := range t.plan.serving(t.point) {
+		names = append(names, c.Name)
+	}
+	writer := calibrate.NewStepWriter(out, names)
+	var since clock.Instant
+	var handed []time.Duration
+	err = func() error {
+		for round := range t.rounds {
+			fit := &tap{log: writer, since: since}
+			seed := t.calibration.Config.Seed + uint64(round)
+			if _, err := t.calibration.serve(ctx, &t.calibration.Points[t.point.Index], seed, &recorder{tap: fit}); err != nil {
+				return err
+			}
+			since = since.Add(time.Duration(fit.last) + time.Second) // apart, so that no step follows on one of another run
+			handed = append(handed, fit.handed...)
+			o.tick()
+			real := &tap{}
+			d, err := t.plan.serve(ctx, t.point, t.plan.Config.Seed, &recorder{tap: real})
+			if err != nil {
+				return err
+			}
+			if err := finished(real.requests); err != nil {
+				return err
+			}
+			slices.SortFunc(real.requests, func(a, b results.Request) int { return cmp.Compare(a.ID, b.ID) })
+			t.measured = append(t.measured, measured{d.point, real})
+			o.tick()
+		}
+		return nil
+	}()
+	if err = errors.Join(err, writer.Err(), out.Flush(), f.Close()); err != nil {
+		return err
+	}
+	if len(handed) > 0 {
+		slices.Sort(handed)
+		t.transfer = handed[len(handed)/2] // letters that come together share one wake-up: the mean counts it for each
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	t.log, err = calibrate.ReadSteps(path, in)
+	return err
+}
+
+func (o *FidelityOptions) tick() {
+	if o.Progress != nil {
+		o.Progress()
+	}
+}
+
+// finished fails unless every request got its answer: what was refused says nothing of the simulator.
+func finished(requests []results.Request) error {
+	for i := range requests {
+		if q := &requests[i]; q.Status != results.Finished {
+			return usagef("request %d %s: %s", q.ID, q.Status, q.Error)
+		}
+	}
+	return nil
+}
+
+// machine is how long steps take in a prediction, by model, fresh for one run under a seed.
+type machine func(seed uint64) []latency.Model
+
+// compare fits the simulator to the log, predicts each measured run, and pools the rounds.
+func (t *trial) compare(ctx context.Context) (*fidelity.Run, error) {
+	kappa, beside := calibrate.FitContention(t.log)
+	fit, err := calibrate.FitSteps(ctx, t.log, calibrate.Options{Contention: kappa})
+	if err != nil {
+		return nil, err
+	}
+	replay, err := t.replay(fit, kappa)
+	if err != nil {
+		return nil, err
+	}
+	fitted, err := t.fitted(fit)
+	if err != nil {
+		return nil, err
+	}
+	figures, err := t.predict(ctx, replay, kappa, t.transfer)
+	if err != nil {
+		return nil, err
+	}
+	cards := t.plan.serving(t.point)
+	run := &fidelity.Run{
+		Name: t.name(), Figures: figures, Requests: t.rounds * len(t.point.Set.Requests),
+		Real: fmt.Sprintf("measured: %s and %s on this CPU (%s, %d cores), %d runs", cards[0].Name, cards[len(cards)-1].Name,
+			results.DescribeHost().CPU, results.DescribeHost().Cores, t.rounds),
+		Predicted: fmt.Sprintf("simulated: steps replayed from a log of other requests (%d steps), contention %.2f, handover %s",
+			len(t.log.Steps), kappa, t.transfer.Round(100*time.Nanosecond)),
+		Warnings: t.doubts(beside),
+	}
+	for _, a := range []struct {
+		without  string
+		machine  machine
+		kappa    float64
+		transfer time.Duration
+	}{
+		{"replay of the log (fitted affine law and Markov chain instead)", fitted, kappa, t.transfer},
+		{"time of a handover", replay, kappa, 0},
+	} {
+		f, err := t.predict(ctx, a.machine, a.kappa, a.transfer)
+		if err != nil {
+			return nil, err
+		}
+		run.Ablations = append(run.Ablations, fidelity.Ablation{Without: a.without, Figures: f})
+	}
+	return run, nil
+}
+
+func (t *trial) name() string {
+	name := t.point.System.Name
+	if t.point.Algorithm != "" {
+		name = t.point.Algorithm
+	}
+	return fmt.Sprintf("%s, N = %d", name, t.point.Concurrency)
+}
+
+// replay goes along the log.
+func (t *trial) replay(fit *calibrate.StepsReport, kappa float64) (machine, error) {
+	var logs []*latency.Log
+	alone := calibrate.Alone(t.log, kappa)
+	models, err := t.logged()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range models {
+		l, err := latency.NewLog(fit.Models[m].Affine(), alone[m])
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, l)
+	}
+	return func(seed uint64) (steps []latency.Model) {
+		for m, l := range logs {
+			steps = append(steps, l.New(seed, step.ModelID(m)))
+		}
+		return steps
+	}, nil
+}
+
+// fitted is each model's affine law under its own chain.
+func (t *trial) fitted(fit *calibrate.StepsReport) (machine, error) {
+	models, err := t.logged()
+	if err != nil {
+		return nil, err
+	}
+	var chains []*latency.Modulation
+	for _, m := range models {
+		chain, err := latency.NewModulation("fitted", fit.Models[m].ModulationFile())
+		if err != nil {
+			return nil, err
+		}
+		chains = append(chains, chain)
+	}
+	return func(seed uint64) (steps []latency.Model) {
+		for i, m := range models {
+			steps = append(steps, chains[i].Over(fit.Models[m].Affine(), seed, step.ModelID(i)))
+		}
+		return steps
+	}, nil
+}
+
+// logged is where the log has each model: it lists them as they first ran.
+func (t *trial) logged() (models []int, err error) {
+	for _, c := range t.plan.serving(t.point) {
+		i := slices.Index(t.log.Models, c.Name)
+		if i < 0 {
+			return nil, fmt.Errorf("%s ran no step: the simulator has nothing to be fitted to", c.Name)
+		}
+		models = append(models, i)
+	}
+	return models, nil
+}
+
+// predict simulates each measured run and compares all of them with what was measured.
+func (t *trial) predict(ctx context.Context, m machine, kappa float64, transfer time.Duration) (fidelity.Figures, error) {
+	var real, predicted []fidelity.Sample
+	var realTokS, predictedTokS float64
+	for round := range t.measured {
+		r := &t.measured[round]
+		requests, tokS, err := t.simulate(ctx, r, m(uint64(round)), kappa, transfer)
+		if err != nil {
+			return fidelity.Figures{}, err
+		}
+		for i := range r.tap.requests {
+			if q := &r.tap.requests[i]; !q.Warmup {
+				real, predicted = append(real, sample(q)), append(predicted, sample(&requests[i]))
+			}
+		}
+		realTokS += r.point.OutputTokS.Or(math.NaN()) / float64(t.rounds)
+		predictedTokS += tokS.Or(math.NaN()) / float64(t.rounds)
+	}
+	return fidelity.Compare(real, predicted, results.F(realTokS), results.F(predictedTokS)), nil
+}
+
+// simulate runs the requests of a measured run in the simulator.
+func (t *trial) simulate(ctx context.Context, r *measured, steps []latency.Model, kappa float64, transfer time.Duration) ([]results.Request, results.Float, error) {
+	p := t.plan
+	said := r.tap.said.Replay()
+	c := &sim.Config{
+		Topology: t.point.System.Topology, Warmup: len(t.point.Set.Warmup), Clients: t.point.Concurrency, Contention: kappa,
+		Transport: transfer, Signal: said, Collect: metrics.Config{Concurrency: t.point.Concurrency, Expect: len(r.tap.requests)},
+	}
+	all := slices.Concat(t.point.Set.Warmup, t.point.Set.Requests)
+	for i := range r.tap.requests { // in the order of ids: the list's
+		c.Requests = append(c.Requests, sim.Request{Prompt: r.tap.requests[i].PromptTokens, Output: int32(all[i].Output)})
+	}
+	for m, card := range p.serving(t.point) {
+		c.Models = append(c.Models, sim.Model{Name: card.Name, Latency: steps[m], Policy: p.policy(t.point, m), KVTokens: p.KVTokens})
+	}
+	var err error
+	if t.point.System.Routed() {
+		if c.Router, err = p.router(t.point.Algorithm); err != nil {
+			return nil, results.Float{}, err
+		}
+	}
+	var requests []results.Request
+	c.Ended = func(q *results.Request) { requests = append(requests, *q) }
+	o, err := sim.Run(ctx, c)
+	if err != nil {
+		return nil, results.Float{}, err
+	}
+	if n := said.Strayed(); n > 0 {
+		return nil, results.Float{}, fmt.Errorf("the simulation asked for %d steps that the engine did not run", n)
+	}
+	slices.SortFunc(requests, func(a, b results.Request) int { return cmp.Compare(a.ID, b.ID) })
+	for i := range requests {
+		if got, want := requests[i].OutputTokens, r.tap.requests[i].OutputTokens; got != want {
+			return nil, results.Float{}, fmt.Errorf("request %d has %d tokens in the simulation and had %d on the engine", i, got, want)
+		}
+	}
+	return requests, o.Summarise(results.Point{}).OutputTokS, nil
+}
+
+// sample are a request's latencies.
+func sample(q *results.Request) (s fidelity.Sample) {
+	ms := func(d time.Duration, ok bool) results.Float {
+		if !ok {
+			return results.Float{}
+		}
+		return results.F(results.Millis(d))
+	}
+	s.TTFT, s.E2E = ms(q.TTFT()), ms(q.E2E())
+	if x, ok := q.TPOT(); ok {
+		s.TPOT = results.F(x)
+	}
+	return s
+}
+
+// doubts says how far the measured runs, of the same requests, lie apart: a prediction can't be nearer than that.
+func (t *trial) doubts(beside bool) []string {
+	spread := func(of func(*results.Point) results.Float) string {
+		var values []float64
+		for i := range t.measured {
+			values = append(values, of(&t.measured[i].point).Or(math.NaN()))
+		}
+		mean, off := metrics.Mean(values), 0.0
+		for _, v := range values {
+			off += (v - mean) * (v - mean)
+		}
+		return fmt.Sprintf("%.1f %%", 100*math.Sqrt(off/float64(len(values)-1))/mean)
+	}
+	var doubts []string
+	if t.rounds > 1 {
+		doubts = append(doubts, fmt.Sprintf("the %d measured runs differ: standard deviation of tok/s %s, of P50 TPOT %s, of P99 TPOT %s", t.rounds,
+			spread(func(p *results.Point) results.Float { return p.OutputTokS }),
+			spread(func(p *results.Point) results.Float { return p.TPOT.Percentile(50) }),
+			spread(func(p *results.Point) results.Float { return p.TPOT.Percentile(99) })))
+	}
+	if !beside {
+		doubts = append(doubts, "steps of both models hardly overlap: contention is not told, and taken as 0")
+	}
+	return doubts
+}
