@@ -38,10 +38,10 @@ func BenchmarkSwitch(b *testing.B) {
 			var enqueue, transport []time.Duration
 			e, err := engine.New(engine.Config{
 				Models: []engine.Model{{Name: "small", Backend: &hopper{}}, {Name: "large", Backend: &hopper{}}}, Router: r,
-				Switched: func(_ step.RequestID, e, t time.Duration) {
+				Switched: func(h engine.Handover) {
 					mu.Lock()
 					defer mu.Unlock()
-					enqueue, transport = append(enqueue, e), append(transport, t)
+					enqueue, transport = append(enqueue, h.Enqueue), append(transport, h.Transport)
 				},
 			})
 			if err != nil {
