@@ -10,7 +10,7 @@ import (
 const (
 	// chunkTokens is the most tokens that go through the layers together. It bounds the memory between layers, and is
 	// enough for products to run at the speed of arithmetic.
-	chunkTokens = 192
+	chunkTokens = 256
 	// queryRows is about how many rows, tokens times query heads, share a pass over keys and values.
 	queryRows = 24
 )
