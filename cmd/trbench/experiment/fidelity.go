@@ -143,8 +143,11 @@ func (t *trial) run(ctx context.Context, o FidelityOptions) error {
 		return err
 	}
 	if len(handed) > 0 {
-		slices.Sort(handed)
-		t.transfer = handed[len(handed)/2] // letters that come together share one wake-up: the mean counts it for each
+		sum := time.Duration(0)
+		for _, d := range handed {
+			sum += d
+		}
+		t.transfer = sum / time.Duration(len(handed))
 	}
 	in, err := os.Open(path)
 	if err != nil {

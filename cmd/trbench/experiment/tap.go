@@ -24,7 +24,7 @@ type tap struct {
 	host  [step.MaxModels]time.Duration
 	last  clock.Instant
 
-	handed []time.Duration // transport of the handovers to idle peers
+	handed []time.Duration // of the handovers to idle peers, from the end of a step to the peer's scheduler
 }
 
 // listen puts the tap between the engine and its backends.
@@ -49,7 +49,7 @@ func (t *tap) step(b *step.Batch, start, end clock.Instant) {
 // a step waits for that anyway.
 func (t *tap) handover(h engine.Handover) {
 	if h.Idle {
-		t.handed = append(t.handed, h.Transport)
+		t.handed = append(t.handed, h.Enqueue+h.Transport)
 	}
 }
 
