@@ -134,7 +134,7 @@ func (s *Subserver) Complete(now clock.Instant, res *step.Result) (*Effects, err
 		if !(s.drafts && s.moves.Draft[i]) && q.committed < q.n {
 			c := s.commit(h, q)
 			commits = append(commits, c)
-			if q.committed == q.end || stop && res.Stop[i] && drop == 0 {
+			if q.committed == q.end || stop && drop == 0 && res.Ends(b, i, accept) {
 				s.finish(h, q, Done{Handle: h})
 				continue
 			}

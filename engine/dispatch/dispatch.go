@@ -144,7 +144,8 @@ func (o *Orchestrator) Reply(now clock.Instant, h step.Handle, reply *Reply) Ver
 	from := r.model
 	var end error
 	var drop int32
-	accept := r.verify
+	verify := r.verify
+	accept := verify
 	hold := false
 	if o.router != nil {
 		b := &o.batch
@@ -173,7 +174,7 @@ func (o *Orchestrator) Reply(now clock.Instant, h step.Handle, reply *Reply) Ver
 	v := Verdict{}
 	if !hold {
 		v = r.commit()
-		v.Done = v.Done || reply.Stop && drop == 0 || end != nil
+		v.Done = v.Done || drop == 0 && reply.ends(verify, accept) || end != nil
 	}
 	if !v.Done {
 		v.Next = o.call(r, from)

@@ -19,6 +19,14 @@ type Reply struct {
 	Drafts     []step.DraftScore
 }
 
+// ends says that the token after the first accept of verified drafts ends the request.
+func (r *Reply) ends(verified, accept int32) bool {
+	if accept < verified && int(accept) < len(r.Drafts) {
+		return r.Drafts[accept].Ends
+	}
+	return r.Stop
+}
+
 // Take copies row i of a result: what the batch asks for. Its drafts are the ones from number first on.
 func (r *Reply) Take(b *step.Batch, res *step.Result, i, first int) {
 	r.Signal = at(res.Signal, i)

@@ -110,6 +110,7 @@ type Request struct {
 	inside    bool // the program runs
 	letGo     bool
 	ended     bool // it has returned
+	bonusStop bool // the token after all drafts of a verifying step ends the request
 	verdict   Verdict
 
 	top    []step.Candidate

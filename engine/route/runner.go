@@ -253,21 +253,22 @@ func (q *Request) take(r *Runner, m step.ModelID, b *step.Batch, res *step.Resul
 	}
 	if res.Token != nil {
 		t.ID = res.Token[i]
-		if q.op == verify {
-			q.verdict.Bonus = t.ID
-			q.writes(int(q.accept))
-		}
 	}
 	if res.Stop != nil {
 		t.Stop = res.Stop[i]
+	}
+	if q.op == verify && res.Token != nil {
+		q.verdict.Bonus, q.bonusStop = t.ID, t.Stop
+		q.writes(int(q.accept))
 	}
 }
 
 // writes sets the token that a verifying step writes after accept drafts.
 func (q *Request) writes(accept int) {
 	v := &q.verdict
-	if v.ID = v.Bonus; v.Drafts != nil && accept < v.Drafted {
-		v.ID = v.Drafts[accept].Instead
+	v.ID, v.Stop = v.Bonus, q.bonusStop
+	if v.Drafts != nil && accept < v.Drafted {
+		v.ID, v.Stop = v.Drafts[accept].Instead, v.Drafts[accept].Ends
 	}
 }
 
@@ -296,6 +297,12 @@ func (q *Request) decide(m step.ModelID, mv *Moves, i int) {
 	mv.To[i], mv.Accept[i], mv.Drop[i] = m, q.accept, q.drop
 	if q.ended || q.failure != nil {
 		mv.End[i] = q.outcome()
+		if last := min(q.n, q.base+q.accept); q.stopAt > 0 && q.stopAt <= last { // what follows a draft that ends is no output
+			mv.Drop[i] = q.base + q.accept + 1 - q.stopAt
+			if q.failure == nil {
+				mv.End[i] = ErrEnd // core may not see it: what is dropped may have reached the limit
+			}
+		}
 		return
 	}
 	mv.To[i] = q.model

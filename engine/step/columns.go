@@ -47,6 +47,8 @@ type DraftScore struct {
 	// Instead is the token that the verifying model samples where this draft is the first one that isn't kept; 0 where
 	// only time is simulated.
 	Instead int32
+	// Ends says that Instead ends the request before its limit.
+	Ends bool
 }
 
 // Reset makes the columns in want n rows long and the others nil, keeping their memory. Drafts gets drafts rows, Top n
@@ -68,6 +70,19 @@ func column[T any](c []T, wanted bool, n int) []T {
 		return make([]T, n, 2*n+1)
 	}
 	return c[:n]
+}
+
+// Ends says that the token that row i of b writes ends the request before its limit: the one after the first accept of
+// the drafts that it verified.
+func (r *Result) Ends(b *Batch, i int, accept int32) bool {
+	if r.Drafts != nil && b.Verify != nil && accept < b.Verify[i] {
+		first := 0
+		for _, k := range b.Verify[:i] {
+			first += int(k)
+		}
+		return r.Drafts[first+int(accept)].Ends
+	}
+	return r.Stop != nil && r.Stop[i]
 }
 
 // Lacks names a column that b wants and r does not have, or not for every row; "" if there is none.

@@ -77,7 +77,7 @@ type Result struct {
 	// Token is the sampled token's id; nil where only time is simulated. In a verifying row it follows the drafts that
 	// Accept keeps, or, if Drafts is wanted, all drafts: DraftScore.Instead then has the others.
 	Token []int32
-	// Stop says that the sampled token ends the request before its limit; nil where lengths are forced.
+	// Stop says that Token ends the request before its limit; nil where lengths are forced.
 	Stop []bool
 
 	Entropy    []float64 // nats

@@ -24,11 +24,9 @@ func (m *Model) verify(i int, s *scratch) {
 			switch {
 			case !score.Kept:
 				accept, instead = j, score.Instead
-			case m.stops(&r.sampling, token):
+			case res.Drafts == nil && m.stops(&r.sampling, token):
 				// What the drafter wrote after an end is no part of the output: the end is the last token, and is this
-				// model's own.
-				// For a router with a rule of its own, the draft is one that no rule keeps.
-				score = step.DraftScore{Instead: token, Loss: math.Inf(1), Variation: 1}
+				// model's own. A router with a rule of its own knows where a draft ends the request.
 				accept, instead, end = j, token, true
 			}
 		}
@@ -49,9 +47,7 @@ func (m *Model) verify(i int, s *scratch) {
 	}
 	r.sampled = drafted
 	res.Token[i] = m.sample(r, s, m.padded(r.outputs+drafted), b.Pos[i])
-	if accept == drafted {
-		res.Stop[i] = m.stops(&r.sampling, res.Token[i])
-	}
+	res.Stop[i] = m.stops(&r.sampling, res.Token[i]) // of the token in a draft's place, its score tells
 }
 
 // judge is what this model says of draft j of row i. Loss, Gain and Variation compare the models' own distributions,
@@ -72,7 +68,7 @@ func (m *Model) judge(i, j int, s *scratch) step.DraftScore {
 		m.compare(&score, p, q, logits, proposed, draft)
 	}
 	if r.sampling.greedy() {
-		score.Kept, score.Instead = score.Agrees, best
+		score.Kept, score.Instead, score.Ends = score.Agrees, best, m.stops(&r.sampling, best)
 		if score.Kept {
 			score.Ratio = 1
 		}
@@ -86,6 +82,7 @@ func (m *Model) judge(i, j int, s *scratch) step.DraftScore {
 	score.Kept = signal.Float64(r.key, int32(pos), b.Model, signal.Accepted) < score.Ratio
 	if !score.Kept || m.result.Drafts != nil {
 		score.Instead = p.less(q, signal.Float64(r.key, int32(pos), b.Model, corrected))
+		score.Ends = m.stops(&r.sampling, score.Instead)
 	}
 	return score
 }

@@ -88,7 +88,8 @@ func TestSpeculativeSamplingIsExact(t *testing.T) {
 	}
 }
 
-// Without step.Drafts the result is what a router that follows Accept makes of it.
+// Without step.Drafts the result is what a router that follows Accept makes of it: up to the first draft that ends the
+// output, which it knows from the drafter.
 func TestVerifyingRowsAreTheSameWithoutScores(t *testing.T) {
 	const requests, drafts = 200, 3
 	p := NewProposals(drafts)
@@ -122,13 +123,19 @@ func TestVerifyingRowsAreTheSameWithoutScores(t *testing.T) {
 	scored := large.forward(b)
 	seen := [drafts + 1]int{}
 	for h := range requests {
-		id := scored.Token[h]
-		if a := scored.Accept[h]; a < drafts {
-			id = scored.Drafts[h*drafts+int(a)].Instead
+		kept, id, ends := scored.Accept[h], scored.Token[h], scored.Ends(b, h, scored.Accept[h])
+		if kept < drafts {
+			id = scored.Drafts[h*drafts+int(kept)].Instead
 		}
-		if scored.Accept[h] != accept[h] || id != token[h] || scored.Stop[h] != stop[h] {
+		for j := range kept {
+			if draft := large.tokens[h][4+j]; large.Model.stops(&large.sampling[h], draft) {
+				kept, id, ends = j, draft, true
+				break
+			}
+		}
+		if kept != accept[h] || id != token[h] || ends != stop[h] {
 			t.Errorf("row %d: %d kept, then %d, stop %v; with scores %d, %d, %v",
-				h, accept[h], token[h], stop[h], scored.Accept[h], id, scored.Stop[h])
+				h, accept[h], token[h], stop[h], kept, id, ends)
 		}
 		seen[accept[h]]++
 	}

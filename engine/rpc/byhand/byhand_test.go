@@ -113,17 +113,9 @@ type twin struct {
 	byHand  func(m []*byhand.Server, r *byhand.Scorer) byhand.Algorithm
 }
 
-// own says that the algorithm keeps drafts by a rule of its own. What a backend says of the end of an answer is of the
-// drafts that speculative sampling keeps, so its models never end.
-func (c *twin) own() bool { return c.name == "bild" || c.name == "spec-cascade" || c.options.Greedy }
-
 // model is the toy model in place i of the deployment: the last one is the largest.
 func (c *twin) model(i int) int {
-	m := i + largest + 1 - c.options.Models
-	if c.own() {
-		m += endless
-	}
-	return m
+	return i + largest + 1 - c.options.Models
 }
 
 func routed(_ *byhand.Answer, _ int, tokens []int32, id int32) float64 {

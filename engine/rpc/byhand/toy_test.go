@@ -271,10 +271,10 @@ func (b *toyBackend) row(batch *step.Batch, i, drafted, first int) {
 		if b.temperature == 0 {
 			s.Kept, s.Instead = s.Agrees, likeliest(p)
 		}
+		s.Ends = s.Instead == end
 		if accept == drafted && !s.Kept {
 			accept, instead = j, s.Instead
-		} else if accept == drafted && known[at] == end {
-			s = step.DraftScore{Instead: end, Loss: math.Inf(1), Variation: 1}
+		} else if accept == drafted && known[at] == end && r.Drafts == nil {
 			accept, instead, ends = j, end, true
 		}
 		if r.Drafts != nil {
@@ -282,11 +282,8 @@ func (b *toyBackend) row(batch *step.Batch, i, drafted, first int) {
 		}
 	}
 	r.Accept[i], r.Token[i], r.Stop[i] = int32(accept), id, id == end
-	if accept < drafted {
-		r.Stop[i] = ends || instead == end
-		if r.Drafts == nil {
-			r.Token[i] = instead
-		}
+	if accept < drafted && r.Drafts == nil {
+		r.Token[i], r.Stop[i] = instead, ends || instead == end
 	}
 	m := signal.Measure(next(b.m, known))
 	for _, c := range []struct {
