@@ -65,7 +65,11 @@ type Config struct {
 	Contention float64       // kappa: both models of a pair run 1+kappa slower while both are busy on the same GPUs
 	Transport  time.Duration // one way, of a message between subservers; 0 in one process
 	RouterCost time.Duration // added to each step that routes
-	RPC        RPCCosts      // topology RPC only
+	// Wakes are from when a subserver that sleeps, having nothing to run, is given work until it decides, in turn and from
+	// the start again; what comes in between may join the step. On the wall clock a decode loop sleeps and is woken. nil is
+	// loops that never sleep.
+	Wakes []time.Duration
+	RPC   RPCCosts // topology RPC only
 
 	Collect metrics.Config
 	// Ended is called once for each request as it ends; it must not keep the pointer. May be nil.

@@ -26,6 +26,7 @@ const (
 	evStream                // RPC: streamed tokens reach the client; Arg is the handle, Tag the chunk's slot
 	evArrive                // a request arrives at the client loop
 	evWake                  // a subserver asked for this Instant
+	evRouse                 // a subserver that slept is awake; Arg is the model
 )
 
 // Priorities within one Instant: completions, messages, submissions, timers (then Next, by subserver).
@@ -45,6 +46,7 @@ type world struct {
 	lanes []lane // by subserver
 	gpu   *latency.Contention
 	turn  int // StepSync: the model to ask first
+	wakes int // of Config.Wakes that were used
 
 	changes int32 // of the number of active requests
 	changed bool  // something has happened at now that was not decided on yet
@@ -74,6 +76,9 @@ type lane struct {
 	wake  clock.Instant // an evWake is queued for it
 	heard int32         // the change of the number of active requests that its subserver knows of
 	busy  time.Duration
+
+	asleep bool // it had nothing to run when it last decided; only with Config.Wakes
+	roused bool // an evRouse is queued for it
 }
 
 func newWorld(c *Config) *world {
@@ -99,7 +104,7 @@ func newWorld(c *Config) *world {
 			}
 		}
 		w.subs = append(w.subs, core.New(sc))
-		w.lanes = append(w.lanes, lane{wake: clock.Never})
+		w.lanes = append(w.lanes, lane{wake: clock.Never, asleep: len(c.Wakes) > 0})
 		rows = max(rows, m.Policy.MaxBatch, core.DefaultMaxBatch)
 	}
 	w.results = signal.NewResults(c.Signal, rows)
@@ -190,7 +195,9 @@ func (w *world) take(e *des.Event) (live bool, err error) {
 	case evArrive:
 		return true, w.arrive()
 	case evWake:
-		w.lanes[e.Arg].wake = clock.Never
+		w.lanes[e.Arg].wake, w.lanes[e.Arg].asleep = clock.Never, false
+	case evRouse:
+		w.lanes[e.Arg].asleep, w.lanes[e.Arg].roused = false, false
 	}
 	return true, nil
 }
@@ -202,10 +209,21 @@ func (w *world) decide() {
 		return
 	}
 	for i := range w.subs {
-		if w.lanes[i].batch == nil {
+		if w.lanes[i].batch == nil && !w.asleep(i) {
 			w.ask(i)
 		}
 	}
+}
+
+// asleep says that subserver i sleeps, and has it woken if there is work for it.
+func (w *world) asleep(i int) bool {
+	l := &w.lanes[i]
+	if l.asleep && !l.roused && w.subs[i].Available() > 0 {
+		l.roused = true
+		w.queue.Push(w.now.Add(w.cfg.Wakes[w.wakes%len(w.cfg.Wakes)]), atTimer, evRouse, int32(i), 0)
+		w.wakes++
+	}
+	return l.asleep
 }
 
 // decideInTurn lets one model run at a time: the next in turn that has work.
@@ -231,7 +249,9 @@ func (w *world) ask(i int) bool {
 		w.begin(i, b)
 		return true
 	}
-	if l := &w.lanes[i]; wake != l.wake && wake != clock.Never {
+	l := &w.lanes[i]
+	l.asleep = len(w.cfg.Wakes) > 0
+	if wake != l.wake && wake != clock.Never {
 		l.wake = wake
 		w.queue.Push(wake, atTimer, evWake, int32(i), 0)
 	}

@@ -79,7 +79,7 @@ type trial struct {
 	rounds            int
 
 	log      *calibrate.StepLog
-	transfer time.Duration // of a handover to an idle peer
+	handed   []time.Duration // from the end of a step to the scheduler of a peer that waited for work, in order
 	measured []measured
 }
 
@@ -114,7 +114,6 @@ func (t *trial) run(ctx context.Context, o FidelityOptions) error {
 	}
 	writer := calibrate.NewStepWriter(out, names)
 	var since clock.Instant
-	var handed []time.Duration
 	err = func() error {
 		for round := range t.rounds {
 			fit := &tap{log: writer, since: since}
@@ -123,7 +122,7 @@ func (t *trial) run(ctx context.Context, o FidelityOptions) error {
 				return err
 			}
 			since = since.Add(time.Duration(fit.last) + time.Second) // apart, so that no step follows on one of another run
-			handed = append(handed, fit.handed...)
+			t.handed = append(t.handed, fit.handed...)
 			o.tick()
 			real := &tap{}
 			d, err := t.plan.serve(ctx, t.point, t.plan.Config.Seed, &recorder{tap: real})
@@ -141,13 +140,6 @@ func (t *trial) run(ctx context.Context, o FidelityOptions) error {
 	}()
 	if err = errors.Join(err, writer.Err(), out.Flush(), f.Close()); err != nil {
 		return err
-	}
-	if len(handed) > 0 {
-		sum := time.Duration(0)
-		for _, d := range handed {
-			sum += d
-		}
-		t.transfer = sum / time.Duration(len(handed))
 	}
 	in, err := os.Open(path)
 	if err != nil {
@@ -192,7 +184,7 @@ func (t *trial) compare(ctx context.Context) (*fidelity.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	figures, err := t.predict(ctx, replay, kappa, t.transfer)
+	figures, err := t.predict(ctx, replay, kappa, t.handed)
 	if err != nil {
 		return nil, err
 	}
@@ -201,20 +193,20 @@ func (t *trial) compare(ctx context.Context) (*fidelity.Run, error) {
 		Name: t.name(), Figures: figures, Requests: t.rounds * len(t.point.Set.Requests),
 		Real: fmt.Sprintf("measured: %s and %s on this CPU (%s, %d cores), %d runs", cards[0].Name, cards[len(cards)-1].Name,
 			results.DescribeHost().CPU, results.DescribeHost().Cores, t.rounds),
-		Predicted: fmt.Sprintf("simulated: steps replayed from a log of other requests (%d steps), contention %.2f, handover %s",
-			len(t.log.Steps), kappa, t.transfer.Round(100*time.Nanosecond)),
+		Predicted: fmt.Sprintf("simulated: steps replayed from a log of other requests (%d steps), contention %.2f, %d wake-ups, %s on average",
+			len(t.log.Steps), kappa, len(t.handed), meanOf(t.handed).Round(100*time.Nanosecond)),
 		Warnings: t.doubts(beside),
 	}
 	for _, a := range []struct {
-		without  string
-		machine  machine
-		kappa    float64
-		transfer time.Duration
+		without string
+		machine machine
+		kappa   float64
+		wakes   []time.Duration
 	}{
-		{"replay of the log (fitted affine law and Markov chain instead)", fitted, kappa, t.transfer},
-		{"time of a handover", replay, kappa, 0},
+		{"replay of the log (fitted affine law and Markov chain instead)", fitted, kappa, t.handed},
+		{"wake-ups of sleeping schedulers", replay, kappa, nil},
 	} {
-		f, err := t.predict(ctx, a.machine, a.kappa, a.transfer)
+		f, err := t.predict(ctx, a.machine, a.kappa, a.wakes)
 		if err != nil {
 			return nil, err
 		}
@@ -289,12 +281,12 @@ func (t *trial) logged() (models []int, err error) {
 }
 
 // predict simulates each measured run and compares all of them with what was measured.
-func (t *trial) predict(ctx context.Context, m machine, kappa float64, transfer time.Duration) (fidelity.Figures, error) {
+func (t *trial) predict(ctx context.Context, m machine, kappa float64, wakes []time.Duration) (fidelity.Figures, error) {
 	var real, predicted []fidelity.Sample
 	var realTokS, predictedTokS float64
 	for round := range t.measured {
 		r := &t.measured[round]
-		requests, tokS, err := t.simulate(ctx, r, m(uint64(round)), kappa, transfer)
+		requests, tokS, err := t.simulate(ctx, r, m(uint64(round)), kappa, turned(wakes, round, t.rounds))
 		if err != nil {
 			return fidelity.Figures{}, err
 		}
@@ -310,12 +302,12 @@ func (t *trial) predict(ctx context.Context, m machine, kappa float64, transfer 
 }
 
 // simulate runs the requests of a measured run in the simulator.
-func (t *trial) simulate(ctx context.Context, r *measured, steps []latency.Model, kappa float64, transfer time.Duration) ([]results.Request, results.Float, error) {
+func (t *trial) simulate(ctx context.Context, r *measured, steps []latency.Model, kappa float64, wakes []time.Duration) ([]results.Request, results.Float, error) {
 	p := t.plan
 	said := r.tap.said.Replay()
 	c := &sim.Config{
 		Topology: t.point.System.Topology, Warmup: len(t.point.Set.Warmup), Clients: t.point.Concurrency, Contention: kappa,
-		Transport: transfer, Signal: said, Collect: metrics.Config{Concurrency: t.point.Concurrency, Expect: len(r.tap.requests)},
+		Wakes: wakes, Signal: said, Collect: metrics.Config{Concurrency: t.point.Concurrency, Expect: len(r.tap.requests)},
 	}
 	all := slices.Concat(t.point.Set.Warmup, t.point.Set.Requests)
 	for i := range r.tap.requests { // in the order of ids: the list's
@@ -346,6 +338,20 @@ func (t *trial) simulate(ctx context.Context, r *measured, steps []latency.Model
 		}
 	}
 	return requests, o.Summarise(results.Point{}).OutputTokS, nil
+}
+
+// turned is a list from the part on that belongs to a round, and then from its start.
+func turned(list []time.Duration, round, rounds int) []time.Duration {
+	at := len(list) * round / rounds
+	return slices.Concat(list[at:], list[:at])
+}
+
+func meanOf(list []time.Duration) time.Duration {
+	sum := time.Duration(0)
+	for _, d := range list {
+		sum += d
+	}
+	return sum / time.Duration(max(1, len(list)))
 }
 
 // sample are a request's latencies.

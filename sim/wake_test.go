@@ -1,0 +1,39 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/models/latency"
+	"github.com/trbench/trbench/results"
+)
+
+// A subserver that sleeps decides once it is awake, on all that has come by then; one at work decides at once.
+func TestWakes(t *testing.T) {
+	const ms = time.Millisecond
+	at := func(d time.Duration) clock.Instant { return clock.Instant(0).Add(d) }
+	first := map[int32]time.Duration{}
+	c := &Config{
+		Topology: Single,
+		Models:   []Model{{Name: "m", Latency: latency.Constant(10 * ms)}},
+		Requests: []Request{{5, 1}, {5, 1}, {5, 1}, {5, 1}},
+		Arrivals: []clock.Instant{0, at(1 * ms), at(5 * ms), at(40 * ms)},
+		Wakes:    []time.Duration{2 * ms, 3 * ms},
+		Check:    true,
+		Ended:    func(q *results.Request) { first[q.ID] = time.Duration(q.First) },
+	}
+	if _, err := Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[int32]time.Duration{
+		0: 12 * ms, // asleep at 0, awake at 2 ms
+		1: 12 * ms, // came before it was awake: the same step
+		2: 22 * ms, // came during the step: no sleep before the next
+		3: 53 * ms, // asleep again: the second wake-up takes 3 ms
+	} {
+		if first[id] != want {
+			t.Errorf("request %d: first token at %v, want %v", id, first[id], want)
+		}
+	}
+}
