@@ -182,7 +182,7 @@ func (r *Report) Table(w io.Writer) error {
 	for _, w := range r.Warnings {
 		wrap(&b, "warning: ", w)
 	}
-	b.WriteString("\nreproduced: within 10 %. direction: further off, on the published side.\n")
+	b.WriteString("\nreproduced: within 10 %, or beyond what is claimed as \"or more\". direction:\nfurther off, on the published side.\n")
 	wrap(&b, "", "The reason for each row is in summary.json (claims) and, with --output md, beside it.")
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -243,8 +243,9 @@ the article (its release note). Ours are simulated, with kernel times of an A100
 Markov chain.
 
 A row is **fitted** if its number was used to set the model, else **predicted**. It is **reproduced** if ours is within
-10 %%, in **direction** if further off but on the published side (of 1 for a ratio, of 0 for a change, else of the next
-system), and otherwise **not**. Published cells of one configuration differ among themselves by up to 7 %%.
+10 %%, or beyond what a source claims as this much "or more"; in **direction** if further off but on the published side
+(of 1 for a ratio, of 0 for a change, else of the next system); and otherwise **not**. Published cells of one
+configuration differ among themselves by up to 7 %%.
 
 Fitted:
 
