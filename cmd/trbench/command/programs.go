@@ -70,7 +70,7 @@ func writeLines(out io.Writer, format string) error {
 	}
 	switch format {
 	case "table":
-		return r.Table(out, 100)
+		return r.Table(out, 80)
 	case "json":
 		return r.JSON(out)
 	case "md":
