@@ -200,8 +200,10 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 // lanes is a set of subservers, a bit each.
 type lanes uint8
 
-// post puts messages into their peers' inboxes, and returns whose they are. Engine.mu is held.
+// post puts messages into their peers' inboxes, and returns whose they are. Engine.mu is held, so that the peers see all
+// of them at once, and one look at the clock does for all.
 func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
+	var before [step.MaxModels]int
 	for _, m := range eff.Send {
 		m.ActiveN = int32(e.active)
 		switch m.Kind {
@@ -211,9 +213,23 @@ func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
 			e.refs[m.Handle]++
 		}
 		l := e.lanes[m.To]
-		sent := time.Now()
-		l.inbox = append(l.inbox, letter{m, sent, sent.Sub(began), !l.working})
-		to |= 1 << m.To
+		if to&(1<<m.To) == 0 {
+			to |= 1 << m.To
+			before[m.To] = len(l.inbox)
+		}
+		l.inbox = append(l.inbox, letter{req: m, idle: !l.working})
+	}
+	if to == 0 {
+		return 0
+	}
+	sent := time.Now()
+	for i, l := range e.lanes {
+		if to&(1<<i) == 0 {
+			continue
+		}
+		for k := before[i]; k < len(l.inbox); k++ {
+			l.inbox[k].sent, l.inbox[k].took = sent, sent.Sub(began)
+		}
 	}
 	return to
 }
