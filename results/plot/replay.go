@@ -7,11 +7,15 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/trbench/trbench/results"
+	"github.com/trbench/trbench/results/fidelity"
 )
 
 // Replay is a real run beside its prediction.
 type Replay struct {
 	Name                          string // "RTX4090 Llama-3.1-8B"
+	About                         string // what real and predicted are
 	Latencies                     []Distributions
 	RealRunning, PredictedRunning []At // requests running over time; empty where nobody counted
 }
@@ -20,6 +24,32 @@ type Replay struct {
 type Distributions struct {
 	Label           string // "TTFT, ms"
 	Real, Predicted []float64
+}
+
+// Latencies are the distributions of requests that both sides have: real[i] and predicted[i] are the same one. What
+// either lacks is left out of both.
+func Latencies(real, predicted []fidelity.Sample) (out []Distributions) {
+	for _, of := range []struct {
+		label string
+		value func(*fidelity.Sample) results.Float
+	}{
+		{"TTFT, ms", func(s *fidelity.Sample) results.Float { return s.TTFT }},
+		{"TPOT, ms", func(s *fidelity.Sample) results.Float { return s.TPOT }},
+		{"E2E, ms", func(s *fidelity.Sample) results.Float { return s.E2E }},
+	} {
+		d := Distributions{Label: of.label}
+		for i := range real {
+			x, okX := of.value(&real[i]).Get()
+			y, okY := of.value(&predicted[i]).Get()
+			if okX && okY {
+				d.Real, d.Predicted = append(d.Real, x), append(d.Predicted, y)
+			}
+		}
+		if len(d.Real) > 0 {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // At is a value at a time.
@@ -61,7 +91,7 @@ func SaveReplays(dir string, runs []Replay, formats ...string) ([]string, error)
 func (r *Replay) figure(name, title string) Figure {
 	return Figure{
 		Name: name, title: r.Name + ": " + title,
-		subtitle: "real: measured; predicted: simulated from the arrival trace, nothing fitted to the run",
+		subtitle: r.About,
 		legend:   []sign{{name: "real", stroke: realStyle}, {name: "predicted", stroke: predictedStyle}},
 		width:    10 * vg.Inch, height: 3.2 * vg.Inch,
 	}

@@ -165,8 +165,7 @@ func (f *fidelityFlags) report(ctx context.Context, cmd *cobra.Command) (*fideli
 	case len(f.runs) > 0:
 		return f.replay(ctx)
 	case f.engine == "cpu":
-		report, err := f.engineRuns(ctx, cmd)
-		return report, nil, err
+		return f.engineRuns(ctx, cmd)
 	case f.engine != "":
 		return nil, nil, badUsage("--engine %q: want cpu", f.engine)
 	}

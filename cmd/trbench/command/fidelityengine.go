@@ -9,6 +9,7 @@ import (
 	"github.com/trbench/trbench/cmd/trbench/experiment"
 	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/results/fidelity"
+	"github.com/trbench/trbench/results/plot"
 )
 
 // engineFlags are what --engine cpu runs for real.
@@ -36,7 +37,7 @@ func (e *engineFlags) add(cmd *cobra.Command) {
 }
 
 // engineRuns runs real models and predicts what they did.
-func (f *fidelityFlags) engineRuns(ctx context.Context, cmd *cobra.Command) (*fidelity.Report, error) {
+func (f *fidelityFlags) engineRuns(ctx context.Context, cmd *cobra.Command) (*fidelity.Report, []plot.Replay, error) {
 	cfg := experiment.Defaults()
 	for _, kv := range [][2]string{
 		{"engine", "cpu"}, {"system", "tokenrouter"}, {"small", f.real.small}, {"large", f.real.large}, {"algorithm", f.real.algorithm},
@@ -44,21 +45,31 @@ func (f *fidelityFlags) engineRuns(ctx context.Context, cmd *cobra.Command) (*fi
 		{"data", f.real.data}, {"warmup", "4"},
 	} {
 		if err := cfg.Set(kv[0], kv[1]); err != nil {
-			return nil, badUsage("--%w", err)
+			return nil, nil, badUsage("--%w", err)
 		}
 	}
 	cfg.Workload = []string{experiment.DemoWorkload}
 	plan, err := experiment.NewPlan(ctx, "fidelity", cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if f.real.rounds < 1 {
-		return nil, badUsage("--rounds %d: want at least 1", f.real.rounds)
+		return nil, nil, badUsage("--rounds %d: want at least 1", f.real.rounds)
 	}
 	bar, err := newProgress(cmd.ErrOrStderr(), "auto", 2*f.real.rounds*len(plan.Points), "runs")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer bar.done()
-	return plan.EngineFidelity(ctx, experiment.FidelityOptions{Rounds: f.real.rounds, Dir: f.out, Progress: func() { bar.add(1) }})
+	var pictures []plot.Replay
+	report, err := plan.EngineFidelity(ctx, experiment.FidelityOptions{
+		Rounds: f.real.rounds, Dir: f.out, Progress: func() { bar.add(1) },
+		Pooled: func(point string, real, predicted []fidelity.Sample) {
+			pictures = append(pictures, plot.Replay{
+				Name: point, About: "real: measured on this CPU; predicted: simulated with steps from a log of other requests",
+				Latencies: plot.Latencies(real, predicted),
+			})
+		},
+	})
+	return report, pictures, err
 }

@@ -35,6 +35,8 @@ type FidelityOptions struct {
 	Rounds   int    // 0 is FidelityRounds
 	Dir      string // where the step logs go, steps.NNN.csv a point; "" keeps none
 	Progress func() // is told of each run that has ended; may be nil
+	// Pooled is told of all requests of a point, as they were and as they were predicted; may be nil.
+	Pooled func(point string, real, predicted []fidelity.Sample)
 }
 
 // EngineFidelity runs each point of a plan for --engine cpu for real and sets the simulator's prediction beside it.
@@ -63,7 +65,7 @@ func (p *Plan) EngineFidelity(ctx context.Context, o FidelityOptions) (*fidelity
 		if err := t.run(ctx, o); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.point, err)
 		}
-		run, err := t.compare(ctx)
+		run, err := t.compare(ctx, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.point, err)
 		}
@@ -170,7 +172,7 @@ func finished(requests []results.Request) error {
 type machine func(seed uint64) []latency.Model
 
 // compare fits the simulator to the log, predicts each measured run, and pools the rounds.
-func (t *trial) compare(ctx context.Context) (*fidelity.Run, error) {
+func (t *trial) compare(ctx context.Context, o FidelityOptions) (*fidelity.Run, error) {
 	kappa, beside := calibrate.FitContention(t.log)
 	fit, err := calibrate.FitSteps(ctx, t.log, calibrate.Options{Contention: kappa})
 	if err != nil {
@@ -184,13 +186,16 @@ func (t *trial) compare(ctx context.Context) (*fidelity.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	figures, err := t.predict(ctx, replay, kappa, t.handed)
+	all, err := t.predict(ctx, replay, kappa, t.handed)
 	if err != nil {
 		return nil, err
 	}
+	if o.Pooled != nil {
+		o.Pooled(t.name(), all.real, all.predicted)
+	}
 	cards := t.plan.serving(t.point)
 	run := &fidelity.Run{
-		Name: t.name(), Figures: figures, Requests: t.rounds * len(t.point.Set.Requests),
+		Name: t.name(), Figures: all.figures(), Requests: t.rounds * len(t.point.Set.Requests),
 		Real: fmt.Sprintf("measured: %s and %s on this CPU (%s, %d cores), %d runs", cards[0].Name, cards[len(cards)-1].Name,
 			results.DescribeHost().CPU, results.DescribeHost().Cores, t.rounds),
 		Predicted: fmt.Sprintf("simulated: steps replayed from a log of other requests (%d steps), contention %.2f, %d wake-ups, %s on average",
@@ -210,7 +215,7 @@ func (t *trial) compare(ctx context.Context) (*fidelity.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		run.Ablations = append(run.Ablations, fidelity.Ablation{Without: a.without, Figures: f})
+		run.Ablations = append(run.Ablations, fidelity.Ablation{Without: a.without, Figures: f.figures()})
 	}
 	return run, nil
 }
@@ -280,25 +285,34 @@ func (t *trial) logged() (models []int, err error) {
 	return models, nil
 }
 
-// predict simulates each measured run and compares all of them with what was measured.
-func (t *trial) predict(ctx context.Context, m machine, kappa float64, wakes []time.Duration) (fidelity.Figures, error) {
-	var real, predicted []fidelity.Sample
-	var realTokS, predictedTokS float64
+// pooled are the requests of all rounds, as they were and as they were predicted, and the mean throughputs.
+type pooled struct {
+	real, predicted         []fidelity.Sample
+	realTokS, predictedTokS float64
+}
+
+func (p *pooled) figures() fidelity.Figures {
+	return fidelity.Compare(p.real, p.predicted, results.F(p.realTokS), results.F(p.predictedTokS))
+}
+
+// predict simulates each measured run.
+func (t *trial) predict(ctx context.Context, m machine, kappa float64, wakes []time.Duration) (*pooled, error) {
+	p := &pooled{}
 	for round := range t.measured {
 		r := &t.measured[round]
 		requests, tokS, err := t.simulate(ctx, r, m(uint64(round)), kappa, turned(wakes, round, t.rounds))
 		if err != nil {
-			return fidelity.Figures{}, err
+			return nil, err
 		}
 		for i := range r.tap.requests {
 			if q := &r.tap.requests[i]; !q.Warmup {
-				real, predicted = append(real, sample(q)), append(predicted, sample(&requests[i]))
+				p.real, p.predicted = append(p.real, sample(q)), append(p.predicted, sample(&requests[i]))
 			}
 		}
-		realTokS += r.point.OutputTokS.Or(math.NaN()) / float64(t.rounds)
-		predictedTokS += tokS.Or(math.NaN()) / float64(t.rounds)
+		p.realTokS += r.point.OutputTokS.Or(math.NaN()) / float64(t.rounds)
+		p.predictedTokS += tokS.Or(math.NaN()) / float64(t.rounds)
 	}
-	return fidelity.Compare(real, predicted, results.F(realTokS), results.F(predictedTokS)), nil
+	return p, nil
 }
 
 // simulate runs the requests of a measured run in the simulator.
