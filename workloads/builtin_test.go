@@ -4,34 +4,11 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
-)
 
-// reference is a file of the reference data beside the repository; tests that need it are skipped where it isn't.
-func reference(t *testing.T, parts ...string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("not in a repository")
-		}
-		dir = up
-	}
-	path := filepath.Join(append([]string{dir, "..", "shared", "data"}, parts...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no reference data")
-	}
-	return path
-}
+	"github.com/trbench/trbench/internal/testutil"
+)
 
 // The built-in traces have the published counts, means and percentiles (rounded: means to a tenth, percentiles to a
 // token), zero-token rows included.
@@ -90,7 +67,7 @@ func TestBuiltinAgainstReference(t *testing.T) {
 	originals := map[string]string{"gsm8k": "gsm8k_test", "alpaca": "alpaca_5000", "sharegpt": "sharegpt_lss_300"}
 	for name, original := range originals {
 		for _, tokenizer := range []string{"llama31", "qwen25"} {
-			f, err := os.Open(reference(t, "lengths", original+"."+tokenizer+".csv"))
+			f, err := os.Open(testutil.Reference(t, "lengths", original+"."+tokenizer+".csv"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,35 +4,22 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/internal/testutil"
 	"github.com/trbench/trbench/models"
 )
 
 // reference opens a table of the reference data, which lies beside the repository where there is one.
 func reference(t *testing.T, name string) []map[string]string {
 	t.Helper()
-	dir, err := os.Getwd()
+	f, err := os.Open(testutil.Reference(t, "step-latency", name))
 	if err != nil {
 		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Skip("not inside the repository")
-		}
-		dir = filepath.Dir(dir)
-	}
-	f, err := os.Open(filepath.Join(filepath.Dir(dir), "shared", "data", "step-latency", name))
-	if err != nil {
-		t.Skip("reference data is absent: ", err)
 	}
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()

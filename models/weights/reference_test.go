@@ -7,30 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-)
 
-// reference is a folder of the reference data beside the repository; the test is skipped where there is none.
-func reference(t testing.TB, name ...string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if filepath.Dir(dir) == dir {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	path := filepath.Join(append([]string{filepath.Dir(dir), "shared", "data"}, name...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no reference data: ", err)
-	}
-	return path
-}
+	"github.com/trbench/trbench/internal/testutil"
+)
 
 // TestReference opens models that others wrote and compares every tensor with the bytes that the header points at.
 func TestReference(t *testing.T) {
@@ -48,7 +27,7 @@ func TestReference(t *testing.T) {
 		{[]string{"golden", "rand-qwen25-untied-f32"}, 164_576, F32, false},
 	} {
 		t.Run(c.folder[len(c.folder)-1], func(t *testing.T) {
-			dir := reference(t, c.folder...)
+			dir := testutil.Reference(t, c.folder...)
 			m, err := Open(dir)
 			if err != nil {
 				t.Fatal(err)

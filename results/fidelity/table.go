@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/trbench/trbench/results"
+	"github.com/trbench/trbench/results/table"
 )
 
 // Width is the widest line of Table, columns, as long as names are not longer than usual.
-const Width = 80
+const Width = table.Width
 
 var heads = [...]string{"mean", "P50", "P90", "P95", "P99"}
 
@@ -35,8 +36,8 @@ func (r *Report) Table(w io.Writer) error {
 
 func (r *Run) table(b *strings.Builder) {
 	fmt.Fprintf(b, "%s: %d requests\n", r.Name, r.Requests)
-	wrap(b, "  real:      ", r.Real)
-	wrap(b, "  predicted: ", r.Predicted)
+	b.WriteString(table.Paragraph("  real:      ", r.Real))
+	b.WriteString(table.Paragraph("  predicted: ", r.Predicted))
 	line := func(what, side string, cell func(i int) string) {
 		fmt.Fprintf(b, "%-13s%-10s", what, side)
 		for i := range heads {
@@ -60,7 +61,7 @@ func (r *Run) table(b *strings.Builder) {
 		r.ablations(b)
 	}
 	for _, warning := range r.Warnings {
-		wrap(b, "warning: ", warning)
+		b.WriteString(table.Paragraph("warning: ", warning))
 	}
 }
 
@@ -192,21 +193,4 @@ func share(f results.Float) string {
 		return "-"
 	}
 	return strconv.FormatFloat(100*x, 'f', 1, 64) + " %"
-}
-
-// wrap writes words behind lead, broken at Width; further lines are indented.
-func wrap(b *strings.Builder, lead, words string) {
-	line, empty := lead, true
-	for word := range strings.FieldsSeq(words) {
-		if !empty && len(line)+1+len(word) > Width {
-			b.WriteString(line + "\n")
-			line, empty = strings.Repeat(" ", len(lead)), true
-		}
-		if !empty {
-			line += " "
-		}
-		line += word
-		empty = false
-	}
-	b.WriteString(line + "\n")
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/trbench/trbench/results"
 )
@@ -91,14 +92,16 @@ func (p *printer) grid(g grid) {
 	}
 }
 
-// paragraph writes words broken at Width, the lines after the first indented below lead.
-func (p *printer) paragraph(lead, words string) {
-	line, indent := lead, strings.Repeat(" ", len(lead))
-	empty := true
+func (p *printer) paragraph(lead, words string) { p.text(Paragraph(lead, words)) }
+
+// Paragraph is words behind lead, broken at Width, the lines after the first indented below lead; it ends in a newline.
+func Paragraph(lead, words string) string {
+	var b strings.Builder
+	line, empty := lead, true
 	for word := range strings.FieldsSeq(words) {
-		if !empty && len([]rune(line))+1+len([]rune(word)) > Width {
-			p.text(line + "\n")
-			line, empty = indent, true
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > Width {
+			b.WriteString(line + "\n")
+			line, empty = strings.Repeat(" ", utf8.RuneCountInString(lead)), true
 		}
 		if !empty {
 			line += " "
@@ -106,7 +109,7 @@ func (p *printer) paragraph(lead, words string) {
 		line += word
 		empty = false
 	}
-	p.text(line + "\n")
+	return b.String() + line + "\n"
 }
 
 // heading says where the figures come from, before all tables.

@@ -4,39 +4,16 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
-)
 
-// reference is a file of the reference data beside the repository; tests that need it are skipped where it isn't.
-func reference(t *testing.T, parts ...string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("not in a repository")
-		}
-		dir = up
-	}
-	path := filepath.Join(append([]string{dir, "..", "shared", "data"}, parts...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no reference data")
-	}
-	return path
-}
+	"github.com/trbench/trbench/internal/testutil"
+)
 
 // published is a row of the reference statistics, by column.
 func published(t *testing.T, dataset string) map[string]float64 {
 	t.Helper()
-	f, err := os.Open(reference(t, "lengths", "STATS.csv"))
+	f, err := os.Open(testutil.Reference(t, "lengths", "STATS.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +53,7 @@ func TestOriginals(t *testing.T) {
 		{"sharegpt_v3_1000.json", "sharegpt_mlenergy_1000_prompts.llama31", ShareGPT, 1000, false}, // prompts only
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			got, err := ReadFile(reference(t, "datasets", c.file), Options{})
+			got, err := ReadFile(testutil.Reference(t, "datasets", c.file), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,11 +94,11 @@ func TestEstimatorAgainstTokenizers(t *testing.T) {
 		{"alpaca_5000.json", "alpaca_5000", Qwen25, 0, 0, -.4, 6.0},
 	} {
 		t.Run(c.counts+"."+string(c.tokenizer), func(t *testing.T) {
-			est, err := ReadFile(reference(t, "datasets", c.file), Options{Tokenizer: c.tokenizer})
+			est, err := ReadFile(testutil.Reference(t, "datasets", c.file), Options{Tokenizer: c.tokenizer})
 			if err != nil {
 				t.Fatal(err)
 			}
-			exact, err := ReadFile(reference(t, "lengths", c.counts+"."+string(c.tokenizer)+".csv"), Options{})
+			exact, err := ReadFile(testutil.Reference(t, "lengths", c.counts+"."+string(c.tokenizer)+".csv"), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +138,7 @@ func near(t *testing.T, what string, got, want float64) {
 // ShareGPT's first turns, of which only the mean of the real counts is known.
 func TestEstimatorShareGPTMean(t *testing.T) {
 	for _, tokenizer := range Tokenizers() {
-		path := reference(t, "datasets", "sharegpt_v3_1000.json")
+		path := testutil.Reference(t, "datasets", "sharegpt_v3_1000.json")
 		got, err := ReadFile(path, Options{Tokenizer: tokenizer, PromptsOnly: true})
 		if err != nil {
 			t.Fatal(err)

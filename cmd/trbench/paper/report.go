@@ -13,6 +13,7 @@ import (
 
 	"github.com/trbench/trbench/models/latency"
 	"github.com/trbench/trbench/results"
+	"github.com/trbench/trbench/results/table"
 )
 
 // Hash names what a report depends on: the published numbers, how ours are come by, whose they are (source; "" is all of
@@ -150,7 +151,7 @@ func (r *Report) fitted() []string {
 }
 
 // Width is the widest line of the table on a terminal, columns.
-const Width = 80
+const Width = table.Width
 
 var head = []string{"claim", "published", "ours", "differs", "kind", "status"}
 
@@ -159,7 +160,7 @@ func (r *Report) Table(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("Published numbers and ours. Throughput in tok/s unless a unit stands beside it.\n")
 	for _, f := range r.fitted() {
-		wrap(&b, "fitted: ", f)
+		b.WriteString(table.Paragraph("fitted: ", f))
 	}
 	for i := range r.Sections {
 		c := &r.Sections[i]
@@ -174,35 +175,18 @@ func (r *Report) Table(w io.Writer) error {
 		for k := range c.Claims {
 			line(c.row(k))
 		}
-		wrap(&b, "  ", c.Errors().String())
+		b.WriteString(table.Paragraph("  ", c.Errors().String()))
 	}
 	if len(r.Warnings) > 0 {
 		b.WriteString("\n")
 	}
 	for _, w := range r.Warnings {
-		wrap(&b, "warning: ", w)
+		b.WriteString(table.Paragraph("warning: ", w))
 	}
 	b.WriteString("\nreproduced: within 10 %, or beyond what is claimed as \"or more\". direction:\nfurther off, on the published side.\n")
-	wrap(&b, "", "The reason for each row is in summary.json (claims) and, with --output md, beside it.")
+	b.WriteString(table.Paragraph("", "The reason for each row is in summary.json (claims) and, with --output md, beside it."))
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// wrap writes words behind lead, broken at Width; further lines are indented.
-func wrap(b *strings.Builder, lead, words string) {
-	line, empty := lead, true
-	for word := range strings.FieldsSeq(words) {
-		if !empty && len(line)+1+len(word) > Width {
-			b.WriteString(line + "\n")
-			line, empty = strings.Repeat(" ", len(lead)), true
-		}
-		if !empty {
-			line += " "
-		}
-		line += word
-		empty = false
-	}
-	b.WriteString(line + "\n")
 }
 
 // CSV writes one line a claim.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trbench/trbench/internal/testutil"
 	"github.com/trbench/trbench/models/latency/kernels"
 	"github.com/trbench/trbench/results"
 	"github.com/trbench/trbench/results/fidelity"
@@ -264,21 +265,7 @@ func TestOwnPrediction(t *testing.T) {
 // measuredRuns are the folders of real runs outside the repository; the test is skipped where there are none.
 func measuredRuns(t testing.TB) []string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("not in a repository")
-		}
-		dir = up
-	}
-	found, err := filepath.Glob(filepath.Join(dir, "..", "shared", "data", "vllm-runs", "*", "*", SettingsFile))
+	found, err := filepath.Glob(filepath.Join(testutil.Reference(t, "vllm-runs"), "*", "*", SettingsFile))
 	if err != nil {
 		t.Fatal(err)
 	}

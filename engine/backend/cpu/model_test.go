@@ -13,6 +13,7 @@ import (
 
 	"github.com/trbench/trbench/engine/backend/cpu/kernel"
 	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/internal/testutil"
 	"github.com/trbench/trbench/models/weights"
 )
 
@@ -40,21 +41,7 @@ type golden struct {
 // sharedData is the folder of reference data, beside the repository; a test that needs it is skipped where it is
 // absent.
 func sharedData(tb testing.TB) string {
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	data := filepath.Join(filepath.Dir(dir), "shared", "data")
-	if _, err := os.Stat(data); err != nil {
-		tb.Skip("no reference data")
-	}
-	return data
+	return testutil.Reference(tb)
 }
 
 // openWeights opens a folder of the reference data; the demo pair, which is there too, is in the repository.

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/trbench/trbench/internal/testutil"
 	"github.com/trbench/trbench/models/latency"
 )
 
@@ -291,30 +292,6 @@ func TestBetween(t *testing.T) {
 	})
 }
 
-// reference is the folder of measured tables outside the repository; the test is skipped where it is absent.
-func reference(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("not in a repository")
-		}
-		dir = up
-	}
-	path := filepath.Join(dir, "..", "shared", "data", "step-latency")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no reference data")
-	}
-	return path
-}
-
 var measured = []struct {
 	folder string
 	arch   Arch
@@ -327,7 +304,7 @@ var measured = []struct {
 // TestMeasured wants the measured tables to come back: uniform batches exactly, and skewed batches as the ratio to the
 // batch of the mean, with a median error below the tables' own scatter.
 func TestMeasured(t *testing.T) {
-	root := reference(t)
+	root := testutil.Reference(t, "step-latency")
 	for _, c := range measured {
 		m, warnings, err := Load(filepath.Join(root, c.folder), filepath.Join(root, "RTXPRO6000", ReduceFile), c.arch)
 		if err != nil {
@@ -403,7 +380,7 @@ func FuzzLoad(f *testing.F) {
 
 // BenchmarkTime prices a mixed step over measured tables.
 func BenchmarkTime(b *testing.B) {
-	m, _, err := Load(filepath.Join(reference(b), measured[1].folder), "", measured[1].arch)
+	m, _, err := Load(filepath.Join(testutil.Reference(b, "step-latency"), measured[1].folder), "", measured[1].arch)
 	if err != nil {
 		b.Fatal(err)
 	}
