@@ -87,8 +87,8 @@ type Config struct {
 // Handover is what a change of model cost before the peer's scheduler had the request.
 type Handover struct {
 	ID        step.RequestID
-	Enqueue   time.Duration // the sender's part: from the end of the step to the peer's inbox
-	Transport time.Duration // from the inbox to the peer's scheduler
+	Enqueue   time.Duration // the sender's work, from the end of its step to the peers' inboxes, by the requests it hands over
+	Transport time.Duration // from then, the sender's work on the others included, to the peer's scheduler
 	Idle      bool          // the peer waited for work, so that the request could start at once
 }
 

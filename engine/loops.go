@@ -28,8 +28,8 @@ type lane struct {
 // letter is a peer message with the times that price a switch.
 type letter struct {
 	req  step.PeerReq
-	sent time.Time     // when it was put into the inbox
-	took time.Duration // the sender's part: from the end of the step
+	sent time.Time     // when its part of the sender's work was done
+	took time.Duration // that part
 	idle bool          // the receiver waited for work
 }
 
@@ -180,6 +180,11 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 		heard = append(heard, s)
 	}
 	l.heard = heard
+	for _, m := range eff.Send {
+		if m.Kind == step.Resume {
+			e.live[m.Handle].hops.Add(1)
+		}
+	}
 	for _, d := range eff.Done {
 		e.end(now, d)
 	}
@@ -201,14 +206,16 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 type lanes uint8
 
 // post puts messages into their peers' inboxes, and returns whose they are. Engine.mu is held, so that the peers see all
-// of them at once, and one look at the clock does for all.
+// of them at once, and one look at the clock does for all: what the sender has done since began is shared out among the
+// requests that it hands over, and that the first of them lies there while the others are put beside it is transport.
 func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
 	var before [step.MaxModels]int
+	resumed := 0
 	for _, m := range eff.Send {
 		m.ActiveN = int32(e.active)
 		switch m.Kind {
 		case step.Resume:
-			e.live[m.Handle].hop()
+			resumed++
 		case step.Finished:
 			e.refs[m.Handle]++
 		}
@@ -219,16 +226,17 @@ func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
 		}
 		l.inbox = append(l.inbox, letter{req: m, idle: !l.working})
 	}
-	if to == 0 {
-		return 0
+	if resumed == 0 {
+		return to
 	}
-	sent := time.Now()
+	took := time.Since(began) / time.Duration(resumed)
+	sent := began.Add(took)
 	for i, l := range e.lanes {
 		if to&(1<<i) == 0 {
 			continue
 		}
 		for k := before[i]; k < len(l.inbox); k++ {
-			l.inbox[k].sent, l.inbox[k].took = sent, sent.Sub(began)
+			l.inbox[k].sent, l.inbox[k].took = sent, took
 		}
 	}
 	return to

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/step"
@@ -25,7 +26,7 @@ type Stream struct {
 	request Request
 	handle  step.Handle
 	stop    func() bool // detaches the request from its context
-	hops    int
+	hops    atomic.Int32
 	gone    bool // the client has left; guarded by Engine.mu
 
 	mu     sync.Mutex
@@ -67,11 +68,7 @@ func (s *Stream) Err() error {
 }
 
 // Hops is the number of changes of model, final once Next has returned false.
-func (s *Stream) Hops() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hops
-}
+func (s *Stream) Hops() int { return int(s.hops.Load()) }
 
 // push adds a chunk; who calls it then pokes notify.
 func (s *Stream) push(c Chunk) {
@@ -85,10 +82,4 @@ func (s *Stream) end(at clock.Instant, err error) {
 	s.ended, s.at, s.err = true, at, err
 	s.mu.Unlock()
 	poke(s.notify)
-}
-
-func (s *Stream) hop() {
-	s.mu.Lock()
-	s.hops++
-	s.mu.Unlock()
 }

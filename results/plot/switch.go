@@ -26,7 +26,7 @@ func switchFigure(g *results.Group, name, where string) (Figure, bool) {
 		Name: name, title: orAll(g.Workload) + ": what a change of model takes", subtitle: where,
 		width: 8.5 * vg.Inch, height: 3.8 * vg.Inch,
 		notes: []string{
-			"Enqueue: set aside here, put into the peer's inbox. Transport: until the peer's scheduler has it. Wait: until the peer's step " +
+			"Enqueue: the sender's work, by the requests that leave. Transport: until the peer's scheduler has it. Wait: until the peer's step " +
 				"starts. The step feeds what the peer has not seen, with all else in its batch.",
 		},
 	}

@@ -29,6 +29,6 @@ func switches(g *results.Group) (t grid, ok bool) {
 }
 
 // switchText explains the parts.
-const switchText = "What a change of model takes in TokenRouter. Enqueue: set aside here and put into the peer's inbox. " +
-	"Transport: until the peer's scheduler has it. Wait: until the peer's step starts. Its step: the one that feeds what the " +
+const switchText = "What a change of model takes in TokenRouter. Enqueue: the sender's work, set aside here and put into the peer's " +
+	"inbox, by the requests of its step that leave. Transport: until the peer's scheduler has it. Wait: until the peer's step starts. Its step: the one that feeds what the " +
 	"peer has not seen, with all else in its batch."
