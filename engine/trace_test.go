@@ -77,7 +77,7 @@ func readRecorded(t *testing.T, problems int) (rows []recorded, questions []stri
 // tokens, and which tokens an entropy router would hand over, are those of the recorded trace, token by token: it was
 // recorded by another implementation, with four decimals.
 func TestAcceptanceAndAgreementOfGSM8K(t *testing.T) {
-	problems := 40
+	problems := 300 // all of the trace, 43,106 tokens
 	if testing.Short() {
 		problems = 8
 	}
@@ -102,7 +102,7 @@ func TestAcceptanceAndAgreementOfGSM8K(t *testing.T) {
 		}
 		pair = append(pair, m)
 	}
-	const decimals, threshold = 6e-5, 3.3844 // nats: the entropy router's default
+	const decimals, threshold = 7e-5, 3.3844 // nats: the entropy router's default
 	var accept, recordedAccept float64
 	agree, routed := 0, 0
 	from := 0
