@@ -89,7 +89,9 @@ type Handover struct {
 	ID        step.RequestID
 	Enqueue   time.Duration // the sender's work, from the end of its step to the peers' inboxes, by the requests it hands over
 	Transport time.Duration // from then, the sender's work on the others included, to the peer's scheduler
-	Idle      bool          // the peer waited for work, so that the request could start at once
+	To        step.ModelID
+	Woke      bool // the peer slept, having no work, and this is the first request that it was woken for
+	Beside    bool // another model than the peer had work meanwhile
 }
 
 // Request is what a client sends.

@@ -21,6 +21,7 @@ type lane struct {
 	busy  bool          // a step is in flight
 	// working says that the decode loop found a batch when it last asked.
 	working bool
+	asleep  bool          // it found none, and no letter has been read since
 	ended   clock.Instant // of the last step, until the decode loop waits for work; 0 after
 	heard   []*Stream     // the decode loop's own: whom its last step had tokens for
 }
@@ -30,7 +31,8 @@ type letter struct {
 	req  step.PeerReq
 	sent time.Time     // when its part of the sender's work was done
 	took time.Duration // that part
-	idle bool          // the receiver waited for work
+	// beside says that another model than the receiver had work.
+	beside bool
 }
 
 func newLane() *lane { return &lane{kick: make(chan struct{}, 1), mail: make(chan struct{}, 1)} }
@@ -105,9 +107,10 @@ func (e *Engine) next(i int) (*step.Batch, clock.Instant, error) {
 	if !ok {
 		e.working(i, false)
 		e.lanes[i].ended = 0
+		e.lanes[i].asleep = true
 		return nil, wake, nil
 	}
-	e.lanes[i].busy = true
+	e.lanes[i].busy, e.lanes[i].asleep = true, false
 	e.working(i, true)
 	e.turn = (i + 1) % len(e.subs)
 	return b, 0, nil
@@ -210,6 +213,7 @@ type lanes uint8
 // requests that it hands over, and that the first of them lies there while the others are put beside it is transport.
 func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
 	var before [step.MaxModels]int
+	var beside [step.MaxModels]bool
 	resumed := 0
 	for _, m := range eff.Send {
 		m.ActiveN = int32(e.active)
@@ -222,9 +226,9 @@ func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
 		l := e.lanes[m.To]
 		if to&(1<<m.To) == 0 {
 			to |= 1 << m.To
-			before[m.To] = len(l.inbox)
+			before[m.To], beside[m.To] = len(l.inbox), e.beside(m.To)
 		}
-		l.inbox = append(l.inbox, letter{req: m, idle: !l.working})
+		l.inbox = append(l.inbox, letter{req: m, beside: beside[m.To]})
 	}
 	if resumed == 0 {
 		return to
@@ -240,6 +244,16 @@ func (e *Engine) post(began time.Time, eff *core.Effects) (to lanes) {
 		}
 	}
 	return to
+}
+
+// beside says that another model than to has work. Engine.mu is held.
+func (e *Engine) beside(to step.ModelID) bool {
+	for k, l := range e.lanes {
+		if k != int(to) && (l.busy || e.subs[k].Available() > 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // announce tells inter-model loops that their inboxes hold letters.
@@ -290,7 +304,8 @@ func (e *Engine) receive(i int) error {
 			continue
 		}
 		if e.cfg.Switched != nil {
-			e.cfg.Switched(Handover{m.req.ID, m.took, time.Since(m.sent), m.idle})
+			e.cfg.Switched(Handover{m.req.ID, m.took, time.Since(m.sent), step.ModelID(i), l.asleep, m.beside})
+			l.asleep = false
 		}
 		if s := e.live[m.req.Handle]; s != nil && s.gone {
 			e.cancelHere(now, s)

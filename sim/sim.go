@@ -65,11 +65,12 @@ type Config struct {
 	Contention float64       // kappa: both models of a pair run 1+kappa slower while both are busy on the same GPUs
 	Transport  time.Duration // one way, of a message between subservers; 0 in one process
 	RouterCost time.Duration // added to each step that routes
-	// Wakes are from when a subserver that sleeps, having nothing to run, is given work until it decides, in turn and from
-	// the start again; what comes in between may join the step. On the wall clock a decode loop sleeps and is woken. nil is
-	// loops that never sleep.
-	Wakes []time.Duration
-	RPC   RPCCosts // topology RPC only
+	// Wake, if not nil, is how long it takes from when model m's subserver, which sleeps because it has nothing to run, is
+	// given work until it decides; what comes in between may join the step. beside says that another one has work meanwhile.
+	// On the wall clock a decode loop sleeps and is woken. nil is loops that never sleep, as those of StepSync. Calls come
+	// in the order of the simulated time.
+	Wake func(m step.ModelID, beside bool) time.Duration
+	RPC  RPCCosts // topology RPC only
 
 	Collect metrics.Config
 	// Ended is called once for each request as it ends; it must not keep the pointer. May be nil.

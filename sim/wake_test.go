@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trbench/trbench/engine/clock"
+	"github.com/trbench/trbench/engine/step"
 	"github.com/trbench/trbench/models/latency"
 	"github.com/trbench/trbench/results"
 )
@@ -14,14 +15,18 @@ func TestWakes(t *testing.T) {
 	const ms = time.Millisecond
 	at := func(d time.Duration) clock.Instant { return clock.Instant(0).Add(d) }
 	first := map[int32]time.Duration{}
+	wakes := 0
 	c := &Config{
 		Topology: Single,
 		Models:   []Model{{Name: "m", Latency: latency.Constant(10 * ms)}},
 		Requests: []Request{{5, 1}, {5, 1}, {5, 1}, {5, 1}},
 		Arrivals: []clock.Instant{0, at(1 * ms), at(5 * ms), at(40 * ms)},
-		Wakes:    []time.Duration{2 * ms, 3 * ms},
-		Check:    true,
-		Ended:    func(q *results.Request) { first[q.ID] = time.Duration(q.First) },
+		Wake: func(step.ModelID, bool) time.Duration {
+			wakes++
+			return time.Duration(1+wakes) * ms
+		},
+		Check: true,
+		Ended: func(q *results.Request) { first[q.ID] = time.Duration(q.First) },
 	}
 	if _, err := Run(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,6 @@ type world struct {
 	lanes []lane // by subserver
 	gpu   *latency.Contention
 	turn  int // StepSync: the model to ask first
-	wakes int // of Config.Wakes that were used
 
 	changes int32 // of the number of active requests
 	changed bool  // something has happened at now that was not decided on yet
@@ -77,8 +76,10 @@ type lane struct {
 	heard int32         // the change of the number of active requests that its subserver knows of
 	busy  time.Duration
 
-	asleep bool // it had nothing to run when it last decided; only with Config.Wakes
+	asleep bool // it had nothing to run when it last decided; only with Config.Wake
 	roused bool // an evRouse is queued for it
+
+	clocked latency.Clocked // the model's latency, if it goes by the clock
 }
 
 func newWorld(c *Config) *world {
@@ -104,7 +105,8 @@ func newWorld(c *Config) *world {
 			}
 		}
 		w.subs = append(w.subs, core.New(sc))
-		w.lanes = append(w.lanes, lane{wake: clock.Never, asleep: len(c.Wakes) > 0})
+		clocked, _ := m.Latency.(latency.Clocked)
+		w.lanes = append(w.lanes, lane{wake: clock.Never, asleep: c.Wake != nil, clocked: clocked})
 		rows = max(rows, m.Policy.MaxBatch, core.DefaultMaxBatch)
 	}
 	w.results = signal.NewResults(c.Signal, rows)
@@ -220,10 +222,19 @@ func (w *world) asleep(i int) bool {
 	l := &w.lanes[i]
 	if l.asleep && !l.roused && w.subs[i].Available() > 0 {
 		l.roused = true
-		w.queue.Push(w.now.Add(w.cfg.Wakes[w.wakes%len(w.cfg.Wakes)]), atTimer, evRouse, int32(i), 0)
-		w.wakes++
+		w.queue.Push(w.now.Add(w.cfg.Wake(step.ModelID(i), w.beside(i))), atTimer, evRouse, int32(i), 0)
 	}
 	return l.asleep
+}
+
+// beside says that another subserver than i has work.
+func (w *world) beside(i int) bool {
+	for k := range w.lanes {
+		if k != i && (w.lanes[k].batch != nil || w.subs[k].Available() > 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // decideInTurn lets one model run at a time: the next in turn that has work.
@@ -250,7 +261,7 @@ func (w *world) ask(i int) bool {
 		return true
 	}
 	l := &w.lanes[i]
-	l.asleep = len(w.cfg.Wakes) > 0
+	l.asleep = w.cfg.Wake != nil
 	if wake != l.wake && wake != clock.Never {
 		l.wake = wake
 		w.queue.Push(wake, atTimer, evWake, int32(i), 0)
@@ -262,7 +273,12 @@ func (w *world) ask(i int) bool {
 func (w *world) begin(i int, b *step.Batch) {
 	l := &w.lanes[i]
 	l.batch, l.start = b, w.now
-	d := w.cfg.Models[i].Latency.StepTime(b.Shape)
+	var d time.Duration
+	if l.clocked != nil {
+		d = l.clocked.StepTimeAt(w.now, b.Shape)
+	} else {
+		d = w.cfg.Models[i].Latency.StepTime(b.Shape)
+	}
 	if w.router != nil && w.rpc == nil {
 		d += w.cfg.RouterCost
 	}

@@ -92,7 +92,7 @@ func Alone(log *StepLog, kappa float64) [][]latency.Timed {
 	out := make([][]latency.Timed, len(log.Models))
 	for i := range log.Steps {
 		if s := &log.Steps[i]; s.Split {
-			out[s.Model] = append(out[s.Model], latency.Timed{Shape: s.Shape, Time: time.Duration(math.Round(alone(s.Duration, overlap[i], kappa)))})
+			out[s.Model] = append(out[s.Model], latency.Timed{At: s.Start, Shape: s.Shape, Time: time.Duration(math.Round(alone(s.Duration, overlap[i], kappa)))})
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package latency
 import (
 	"time"
 
+	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/step"
 )
 
@@ -13,6 +14,13 @@ import (
 // beyond its data), so an instance belongs to one goroutine.
 type Model interface {
 	StepTime(step.Shape) time.Duration
+}
+
+// Clocked is a Model whose step times depend on when a step begins.
+type Clocked interface {
+	Model
+	// StepTimeAt is StepTime of a step that begins at an Instant of the run.
+	StepTimeAt(now clock.Instant, s step.Shape) time.Duration
 }
 
 // Extrapolator is a Model that knows where its data ends.

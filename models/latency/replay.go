@@ -3,92 +3,121 @@ package latency
 import (
 	"errors"
 	"math"
+	"sort"
 	"time"
 
+	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/step"
 )
 
-// Timed is a step of a log: what it held and how long it took.
+// Timed is a step of a log: when it began in its run, what it held and how long it took.
 type Timed struct {
+	At    clock.Instant
 	Shape step.Shape
 	Time  time.Duration
 }
 
-// Log is measured steps in the order in which they ran, for steps to be drawn from. It is immutable.
+// Log is one model's measured steps in one run, for steps to be drawn from. It is immutable.
 type Log struct {
 	steps []Timed
+	span  time.Duration // from the run's start to the end of the last step
 	law   Affine
 	cost  []float64 // of each step by the law, ns
 }
 
-// NewLog prepares a log. law says how much work steps are worth beside each other: the distance between two shapes is
-// what the law asks for their difference. It must be of the log's own steps.
+// NewLog prepares a log of steps in the order in which they began. law says how much work steps are worth beside each
+// other: the distance between two shapes is what the law asks for their difference. It must be of the log's own steps.
 func NewLog(law Affine, steps []Timed) (*Log, error) {
 	if len(steps) == 0 {
 		return nil, errors.New("latency log: no steps")
 	}
 	l := &Log{steps: steps, law: law}
-	for _, s := range steps {
+	for i, s := range steps {
+		if i > 0 && s.At < steps[i-1].At {
+			return nil, errors.New("latency log: steps out of order")
+		}
 		l.cost = append(l.cost, float64(law.StepTime(s.Shape)))
+		l.span = max(l.span, time.Duration(s.At)+s.Time)
 	}
 	return l, nil
 }
 
-// Replay is a Model that goes along a measured log: a step takes what the next one of its kind took there, scaled by
-// the law where the two differ. So whatever the log holds beyond shapes stays as it was: spread, stalls, spells, and
-// how a step goes that follows on a handover. It begins somewhere in the log, by seed and subserver, and after its end
-// again at its beginning.
+// Replay is a Model that goes along a measured log by the clock: a step takes what the step of its kind took that began
+// nearest to its own start, scaled by the law where the two differ, and no step is taken twice before all others like
+// it. So whatever the log holds beyond shapes stays as it was: spread, stalls, how long a slow spell lasts, and that one
+// hits all models that replay logs of the same run. After the log's end it is at its beginning.
 type Replay struct {
-	log *Log
-	at  int
+	log  *Log
+	used []bool
 }
 
 // New returns an instance for one run.
-func (l *Log) New(seed uint64, subserver step.ModelID) *Replay {
-	return &Replay{log: l, at: int(mix(mix(seed)+uint64(subserver)+1) % uint64(len(l.steps)))}
-}
+func (l *Log) New() *Replay { return &Replay{log: l, used: make([]bool, len(l.steps))} }
 
 // likeness are the distances, as shares of a step, within which another one is of its kind: the narrowest at which the
 // log has any counts.
 var likeness = [...]float64{.02, .05, .1, .25}
 
-// StepTime implements Model.
-func (r *Replay) StepTime(s step.Shape) time.Duration {
+// spell is how far away from its time a step is looked for before one that is less like it will do.
+const spell = 10 * time.Millisecond
+
+// StepTime implements Model, for a step at the run's start.
+func (r *Replay) StepTime(s step.Shape) time.Duration { return r.StepTimeAt(0, s) }
+
+// StepTimeAt implements Clocked.
+func (r *Replay) StepTimeAt(now clock.Instant, s step.Shape) time.Duration {
 	l := r.log
 	cost := float64(l.law.StepTime(s))
-	nearest, least := r.at, math.Inf(1)
+	at := clock.Instant(time.Duration(now) % l.span)
+	i, like := r.nearest(at, &s, cost, r.used)
+	if !like { // all of its kind have been taken
+		i, _ = r.nearest(at, &s, cost, nil)
+	}
+	r.used[i] = true
+	return duration(float64(l.steps[i].Time) * cost / l.cost[i])
+}
+
+// nearest is the step, of those not used, that one of shape s which begins at an Instant is taken to be like. like is
+// false where none is of its kind: i is then the one that is least unlike it, or -1.
+func (r *Replay) nearest(at clock.Instant, s *step.Shape, cost float64, used []bool) (i int, like bool) {
+	steps := r.log.steps
 	found := [len(likeness)]int{}
 	for k := range found {
 		found[k] = -1
 	}
-	for i, n := r.at, 0; n < len(l.steps); n++ {
-		if d := l.law.apart(&s, &l.steps[i].Shape) / cost; d < least || d <= likeness[len(likeness)-1] {
-			if d < least {
-				nearest, least = i, d
-			}
-			for k, within := range likeness {
-				if d <= within && found[k] < 0 {
-					found[k] = i
-				}
-			}
-			if found[0] >= 0 {
-				break
-			}
+	likest, least := -1, math.Inf(1)
+	after := sort.Search(len(steps), func(i int) bool { return steps[i].At >= at })
+	before := after - 1
+	for found[0] < 0 && (before >= 0 || after < len(steps)) {
+		i := after
+		if after == len(steps) || before >= 0 && at.Sub(steps[before].At) < steps[after].At.Sub(at) {
+			i = before
+			before--
+		} else {
+			after++
 		}
-		if i++; i == len(l.steps) {
-			i = 0
+		if used != nil && used[i] {
+			continue
+		}
+		if found[len(found)-1] >= 0 && steps[i].At.Sub(at).Abs() > spell {
+			break
+		}
+		d := r.log.law.apart(s, &steps[i].Shape) / cost
+		if d < least {
+			likest, least = i, d
+		}
+		for k, within := range likeness {
+			if d <= within && found[k] < 0 {
+				found[k] = i
+			}
 		}
 	}
 	for _, i := range found {
 		if i >= 0 {
-			nearest = i
-			break
+			return i, true
 		}
 	}
-	if r.at = nearest + 1; r.at == len(l.steps) {
-		r.at = 0
-	}
-	return duration(float64(l.steps[nearest].Time) * cost / l.cost[nearest])
+	return likest, false
 }
 
 // apart is what the law asks for the difference of two shapes, each kind of work by itself, ns. A row is worth a

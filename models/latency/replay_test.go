@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trbench/trbench/engine/clock"
 	"github.com/trbench/trbench/engine/step"
 )
 
@@ -12,53 +13,60 @@ func decodeOf(b int) step.Shape {
 	return step.Shape{Decodes: b, DecodeContext: int64(100 * b), Longest: 100}
 }
 
-// A replay goes along the log: it takes steps of the kind asked for in the log's order, stalls where they stood, and
-// scales what is only like it.
+// A replay goes along the log by the clock: a step takes what the one of its kind took that began nearest to its own
+// start and was not taken yet, so that a slow spell stays where it was; what is only like it is scaled.
 func TestReplay(t *testing.T) {
+	const ms = time.Millisecond
 	law := Affine{C0: 1, C1: .1, P0: 1, P1: .1}
 	extend := step.Shape{Extends: 1, ExtendTokens: 50, ExtendWork: 2500, ExtendContext: 50, Longest: 50}
-	var steps []Timed
-	for i := range 30 {
-		steps = append(steps, Timed{decodeOf(1), time.Duration(1100+i) * time.Microsecond})
-		if i%10 == 9 {
-			steps = append(steps, Timed{extend, 7 * time.Millisecond})
+	at := func(d time.Duration) clock.Instant { return clock.Instant(0).Add(d) }
+	var steps []Timed // a step each 2 ms; those of the second 10 ms take ten times as long
+	for i := range 15 {
+		s := Timed{at(time.Duration(2*i) * ms), decodeOf(1), ms + time.Duration(i)*time.Microsecond}
+		if i >= 5 && i < 10 {
+			s.Time *= 10
 		}
+		if i == 7 {
+			s.Shape = extend
+		}
+		steps = append(steps, s)
 	}
 	l, err := NewLog(law, steps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := l.New(1, 0)
-	last, wraps := time.Duration(0), 0
-	for range 60 {
-		d := r.StepTime(decodeOf(1))
-		if d <= last {
-			wraps++
-		} else if last > 0 && d != last+time.Microsecond {
-			t.Fatalf("%v after %v: not the log's next", d, last)
+	r := l.New()
+	for _, c := range []struct {
+		name  string
+		at    time.Duration
+		shape step.Shape
+		want  time.Duration
+	}{
+		{"the step that began then", 4 * ms, decodeOf(1), steps[2].Time},
+		{"the nearest one left, the later of two", 4 * ms, decodeOf(1), steps[3].Time},
+		{"the earlier one", 4 * ms, decodeOf(1), steps[1].Time},
+		{"in the slow spell", 13 * ms, decodeOf(1), steps[6].Time},
+		{"no extend", 14 * ms, decodeOf(1), steps[8].Time},
+		{"the extend, from far away", 1 * ms, extend, steps[7].Time},
+		{"the extend again: it is the only one of its kind", 1 * ms, extend, steps[7].Time},
+		{"8 decodes, which the law says take 1.8 ms to 1.1", 28 * ms, decodeOf(8), steps[14].Time * 18 / 11},
+		{"after the log's end", l.span + 4*ms, decodeOf(1), steps[4].Time},
+	} {
+		if got := r.StepTimeAt(at(c.at), c.shape); got-c.want > 1 || c.want-got > 1 {
+			t.Errorf("%s: %v at %v, want %v", c.name, got, c.at, c.want)
 		}
-		last = d
 	}
-	if wraps != 2 && wraps != 1 {
-		t.Errorf("60 steps over a log of 30 went back to its beginning %d times", wraps)
+	for range 100 { // of 15 steps: none is too often to be had again
+		if d := r.StepTimeAt(at(2*ms), decodeOf(1)); d < ms || d > 11*ms {
+			t.Errorf("a decode took %v", d)
+		}
 	}
-	if d := r.StepTime(extend); d != 7*time.Millisecond {
-		t.Errorf("an extend took %v", d)
+	if got := l.New().StepTimeAt(at(4*ms), decodeOf(1)); got != steps[2].Time {
+		t.Errorf("a fresh replay: %v, want %v", got, steps[2].Time)
 	}
-	// Nothing of 8 decodes in the log: the law says 1.8 ms to 1.1.
-	if d := r.StepTime(decodeOf(8)); d < 1800*time.Microsecond || d > 1900*time.Microsecond {
-		t.Errorf("8 decodes took %v, want a logged step times 1.8 / 1.1", d)
-	}
-	a, b, c := l.New(1, 0), l.New(1, 0), l.New(2, 0)
-	same, other := true, false
-	for range 20 {
-		x, y, z := a.StepTime(decodeOf(1)), b.StepTime(decodeOf(1)), c.StepTime(decodeOf(1))
-		same, other = same && x == y, other || x != z
-	}
-	if !same || !other {
-		t.Errorf("one seed twice gives the same: %v; another seed another: %v", same, other)
-	}
-	if _, err := NewLog(law, nil); err == nil {
-		t.Error("a log without steps was taken")
+	for _, wrong := range [][]Timed{nil, {steps[1], steps[0]}} {
+		if _, err := NewLog(law, wrong); err == nil {
+			t.Errorf("a log of %d steps out of order was taken", len(wrong))
+		}
 	}
 }

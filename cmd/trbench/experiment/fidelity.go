@@ -25,7 +25,7 @@ import (
 const (
 	// FidelityRounds is how often a point is calibrated and measured, in turn, unless a caller says: what else runs on the
 	// machine changes from one second to the next.
-	FidelityRounds = 10
+	FidelityRounds = 30
 	// calibrationSeed tells the calibration's requests from those that are predicted.
 	calibrationSeed = 0x63616c
 )
@@ -80,8 +80,9 @@ type trial struct {
 	point             *Point
 	rounds            int
 
-	log      *calibrate.StepLog
-	handed   []time.Duration // from the end of a step to the scheduler of a peer that waited for work, in order
+	log      *calibrate.StepLog // of the calibration runs, one after the other
+	starts   []clock.Instant    // of each of them, on the log's clock
+	woken    [][]wake           // in each of them
 	measured []measured
 }
 
@@ -119,12 +120,13 @@ func (t *trial) run(ctx context.Context, o FidelityOptions) error {
 	err = func() error {
 		for round := range t.rounds {
 			fit := &tap{log: writer, since: since}
+			t.starts = append(t.starts, since)
 			seed := t.calibration.Config.Seed + uint64(round)
 			if _, err := t.calibration.serve(ctx, &t.calibration.Points[t.point.Index], seed, &recorder{tap: fit}); err != nil {
 				return err
 			}
 			since = since.Add(time.Duration(fit.last) + time.Second) // apart, so that no step follows on one of another run
-			t.handed = append(t.handed, fit.handed...)
+			t.woken = append(t.woken, fit.woken)
 			o.tick()
 			real := &tap{}
 			d, err := t.plan.serve(ctx, t.point, t.plan.Config.Seed, &recorder{tap: real})
@@ -168,8 +170,8 @@ func finished(requests []results.Request) error {
 	return nil
 }
 
-// machine is how long steps take in a prediction, by model, fresh for one run under a seed.
-type machine func(seed uint64) []latency.Model
+// machine is how long steps take in the prediction of a round, by model, fresh for one run.
+type machine func(round int) []latency.Model
 
 // compare fits the simulator to the log, predicts each measured run, and pools the rounds.
 func (t *trial) compare(ctx context.Context, o FidelityOptions) (*fidelity.Run, error) {
@@ -186,7 +188,7 @@ func (t *trial) compare(ctx context.Context, o FidelityOptions) (*fidelity.Run, 
 	if err != nil {
 		return nil, err
 	}
-	all, err := t.predict(ctx, replay, kappa, t.handed)
+	all, err := t.predict(ctx, replay, kappa, true)
 	if err != nil {
 		return nil, err
 	}
@@ -194,22 +196,23 @@ func (t *trial) compare(ctx context.Context, o FidelityOptions) (*fidelity.Run, 
 		o.Pooled(t.name(), all.real, all.predicted)
 	}
 	cards := t.plan.serving(t.point)
+	wakes, each := t.wakes()
 	run := &fidelity.Run{
 		Name: t.name(), Figures: all.figures(), Requests: t.rounds * len(t.point.Set.Requests),
 		Real: fmt.Sprintf("measured: %s and %s on this CPU (%s, %d cores), %d runs", cards[0].Name, cards[len(cards)-1].Name,
 			results.DescribeHost().CPU, results.DescribeHost().Cores, t.rounds),
 		Predicted: fmt.Sprintf("simulated: steps replayed from a log of other requests (%d steps), contention %.2f, %d wake-ups, %s on average",
-			len(t.log.Steps), kappa, len(t.handed), meanOf(t.handed).Round(100*time.Nanosecond)),
+			len(t.log.Steps), kappa, wakes, each.Round(100*time.Nanosecond)),
 		Warnings: t.doubts(beside),
 	}
 	for _, a := range []struct {
 		without string
 		machine machine
 		kappa   float64
-		wakes   []time.Duration
+		wakes   bool
 	}{
-		{"replay of the log (fitted affine law and Markov chain instead)", fitted, kappa, t.handed},
-		{"wake-ups of sleeping schedulers", replay, kappa, nil},
+		{"step log (law, chain instead)", fitted, kappa, true},
+		{"wake-ups of schedulers", replay, kappa, false},
 	} {
 		f, err := t.predict(ctx, a.machine, a.kappa, a.wakes)
 		if err != nil {
@@ -228,27 +231,46 @@ func (t *trial) name() string {
 	return fmt.Sprintf("%s, N = %d", name, t.point.Concurrency)
 }
 
-// replay goes along the log.
+// replay goes along the round's part of the log.
 func (t *trial) replay(fit *calibrate.StepsReport, kappa float64) (machine, error) {
-	var logs []*latency.Log
 	alone := calibrate.Alone(t.log, kappa)
 	models, err := t.logged()
 	if err != nil {
 		return nil, err
 	}
+	logs := make([][]*latency.Log, t.rounds)
 	for _, m := range models {
-		l, err := latency.NewLog(fit.Models[m].Affine(), alone[m])
-		if err != nil {
-			return nil, err
+		for round, steps := range t.split(alone[m]) {
+			if len(steps) == 0 { // it had no step in this round
+				steps = alone[m]
+			}
+			l, err := latency.NewLog(fit.Models[m].Affine(), steps)
+			if err != nil {
+				return nil, err
+			}
+			logs[round] = append(logs[round], l)
 		}
-		logs = append(logs, l)
 	}
-	return func(seed uint64) (steps []latency.Model) {
-		for m, l := range logs {
-			steps = append(steps, l.New(seed, step.ModelID(m)))
+	return func(round int) (steps []latency.Model) {
+		for _, l := range logs[round] {
+			steps = append(steps, l.New())
 		}
 		return steps
 	}, nil
+}
+
+// split cuts a model's steps into the calibration runs, and lets the clock of each begin with it.
+func (t *trial) split(steps []latency.Timed) [][]latency.Timed {
+	out := make([][]latency.Timed, t.rounds)
+	round := 0
+	for _, s := range steps {
+		for round+1 < t.rounds && s.At >= t.starts[round+1] {
+			round++
+		}
+		s.At = clock.Instant(s.At.Sub(t.starts[round]))
+		out[round] = append(out[round], s)
+	}
+	return out
 }
 
 // fitted is each model's affine law under its own chain.
@@ -265,9 +287,9 @@ func (t *trial) fitted(fit *calibrate.StepsReport) (machine, error) {
 		}
 		chains = append(chains, chain)
 	}
-	return func(seed uint64) (steps []latency.Model) {
+	return func(round int) (steps []latency.Model) {
 		for i, m := range models {
-			steps = append(steps, chains[i].Over(fit.Models[m].Affine(), seed, step.ModelID(i)))
+			steps = append(steps, chains[i].Over(fit.Models[m].Affine(), uint64(round), step.ModelID(i)))
 		}
 		return steps
 	}, nil
@@ -295,12 +317,16 @@ func (p *pooled) figures() fidelity.Figures {
 	return fidelity.Compare(p.real, p.predicted, results.F(p.realTokS), results.F(p.predictedTokS))
 }
 
-// predict simulates each measured run.
-func (t *trial) predict(ctx context.Context, m machine, kappa float64, wakes []time.Duration) (*pooled, error) {
+// predict simulates each measured run, with the wake-ups of sleeping schedulers or without.
+func (t *trial) predict(ctx context.Context, m machine, kappa float64, wakes bool) (*pooled, error) {
 	p := &pooled{}
 	for round := range t.measured {
 		r := &t.measured[round]
-		requests, tokS, err := t.simulate(ctx, r, m(uint64(round)), kappa, turned(wakes, round, t.rounds))
+		var wake func(step.ModelID, bool) time.Duration
+		if wakes {
+			wake = t.waker(round)
+		}
+		requests, tokS, err := t.simulate(ctx, r, m(round), kappa, wake)
 		if err != nil {
 			return nil, err
 		}
@@ -316,12 +342,12 @@ func (t *trial) predict(ctx context.Context, m machine, kappa float64, wakes []t
 }
 
 // simulate runs the requests of a measured run in the simulator.
-func (t *trial) simulate(ctx context.Context, r *measured, steps []latency.Model, kappa float64, wakes []time.Duration) ([]results.Request, results.Float, error) {
+func (t *trial) simulate(ctx context.Context, r *measured, steps []latency.Model, kappa float64, wake func(step.ModelID, bool) time.Duration) ([]results.Request, results.Float, error) {
 	p := t.plan
 	said := r.tap.said.Replay()
 	c := &sim.Config{
 		Topology: t.point.System.Topology, Warmup: len(t.point.Set.Warmup), Clients: t.point.Concurrency, Contention: kappa,
-		Wakes: wakes, Signal: said, Collect: metrics.Config{Concurrency: t.point.Concurrency, Expect: len(r.tap.requests)},
+		Wake: wake, Signal: said, Collect: metrics.Config{Concurrency: t.point.Concurrency, Expect: len(r.tap.requests)},
 	}
 	all := slices.Concat(t.point.Set.Warmup, t.point.Set.Requests)
 	for i := range r.tap.requests { // in the order of ids: the list's
@@ -354,18 +380,40 @@ func (t *trial) simulate(ctx context.Context, r *measured, steps []latency.Model
 	return requests, o.Summarise(results.Point{}).OutputTokS, nil
 }
 
-// turned is a list from the part on that belongs to a round, and then from its start.
-func turned(list []time.Duration, round, rounds int) []time.Duration {
-	at := len(list) * round / rounds
-	return slices.Concat(list[at:], list[:at])
+// waker is how long wake-ups take: what those of the same subserver took, beside a working one or not, in the round's
+// calibration run, in those after it, and from the start again; any, where there were none such. nil where nothing ever
+// slept.
+func (t *trial) waker(round int) func(step.ModelID, bool) time.Duration {
+	all := slices.Concat(slices.Concat(t.woken[round:], t.woken[:round])...)
+	if len(all) == 0 {
+		return nil
+	}
+	like := map[woken][]wake{}
+	for _, w := range all {
+		like[w.of] = append(like[w.of], w)
+	}
+	next := map[woken]int{}
+	return func(m step.ModelID, beside bool) time.Duration {
+		of := woken{m, beside}
+		list := like[of]
+		if len(list) == 0 {
+			list = all
+		}
+		i := next[of] % len(list)
+		next[of]++
+		return list[i].took
+	}
 }
 
-func meanOf(list []time.Duration) time.Duration {
-	sum := time.Duration(0)
-	for _, d := range list {
-		sum += d
+// wakes is how many wake-ups the calibration runs had, and their mean time.
+func (t *trial) wakes() (n int, each time.Duration) {
+	for _, run := range t.woken {
+		for _, w := range run {
+			each += w.took
+			n++
+		}
 	}
-	return sum / time.Duration(max(1, len(list)))
+	return n, each / time.Duration(max(1, n))
 }
 
 // sample are a request's latencies.

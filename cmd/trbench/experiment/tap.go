@@ -24,7 +24,20 @@ type tap struct {
 	host  [step.MaxModels]time.Duration
 	last  clock.Instant
 
-	handed []time.Duration // of the handovers to idle peers, from the end of a step to the peer's scheduler
+	woken []wake // sleeping subservers, in order
+}
+
+// wake is how long it took to wake a subserver, from the end of the sender's step to the woken scheduler.
+type wake struct {
+	of   woken
+	took time.Duration
+}
+
+// woken is what a wake-up's time depends on: a thread that another core can run at once wakes sooner than one whose
+// sender keeps its core busy with the next step.
+type woken struct {
+	model  step.ModelID
+	beside bool // another model has work meanwhile
 }
 
 // listen puts the tap between the engine and its backends.
@@ -45,11 +58,11 @@ func (t *tap) step(b *step.Batch, start, end clock.Instant) {
 	}
 }
 
-// handover notes how long a request was on its way to a peer that could have begun at once. One on its way to a peer in
-// a step waits for that anyway.
+// handover notes how long a request was on its way to a peer that slept. One on its way to a peer in a step waits for
+// that anyway.
 func (t *tap) handover(h engine.Handover) {
-	if h.Idle {
-		t.handed = append(t.handed, h.Enqueue+h.Transport)
+	if h.Woke {
+		t.woken = append(t.woken, wake{woken{h.To, h.Beside}, h.Enqueue + h.Transport})
 	}
 }
 
