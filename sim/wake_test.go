@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -40,5 +41,35 @@ func TestWakes(t *testing.T) {
 		if first[id] != want {
 			t.Errorf("request %d: first token at %v, want %v", id, first[id], want)
 		}
+	}
+}
+
+// Whoever wakes a subserver is told whether another one has work then: the sender goes on with other requests, or not.
+func TestWakesBesideOthers(t *testing.T) {
+	const ms = time.Millisecond
+	type wake struct {
+		m      step.ModelID
+		beside bool
+	}
+	var woken []wake
+	at := func(d time.Duration) clock.Instant { return clock.Instant(0).Add(d) }
+	c := &Config{
+		Models: constants(10*ms, 30*ms), Requests: equal(3, 5, 1),
+		Arrivals: []clock.Instant{0, at(200 * ms), at(205 * ms)},
+		Check:    true,
+		Wake: func(m step.ModelID, beside bool) time.Duration {
+			woken = append(woken, wake{m, beside})
+			return ms
+		},
+	}
+	routed(t, c, "entropy", 1, 0, 1) // each draft is dropped, and the large model writes the token
+	mustRun(t, c)
+	want := []wake{
+		{0, false}, {1, false}, // the first request, alone
+		{0, false}, // the second; the third comes during its step
+		{1, true},  // for the second, while the third is the small model's
+	}
+	if !slices.Equal(woken, want) {
+		t.Errorf("woken: %v, want %v", woken, want)
 	}
 }
