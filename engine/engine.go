@@ -110,8 +110,9 @@ type Engine struct {
 	cancel context.CancelCauseFunc
 	loops  sync.WaitGroup
 	now    func() clock.Instant
-	cores  int // as many decode loops at work leave no core to others
-	// stepping counts the decode loops at work.
+	cores  int           // as many decode loops at work leave no core to others
+	kick   chan struct{} // something has changed: a decode loop that waits is to ask the core again; a place for each of them
+	// stepping counts the models at work.
 	stepping atomic.Int32
 
 	mu     sync.Mutex // guards all below: decisions take microseconds, steps milliseconds
@@ -142,7 +143,7 @@ func New(c Config) (*Engine, error) {
 	if c.MaxActive <= 0 {
 		c.MaxActive = DefaultMaxActive
 	}
-	e := &Engine{cfg: c, now: c.Now, cores: runtime.GOMAXPROCS(0) / max(1, c.Cores)}
+	e := &Engine{cfg: c, now: c.Now, cores: runtime.GOMAXPROCS(0) / max(1, c.Cores), kick: make(chan struct{}, len(c.Models))}
 	if e.now == nil {
 		begin := time.Now()
 		e.now = func() clock.Instant { return clock.Instant(time.Since(begin)) }
@@ -161,7 +162,7 @@ func New(c Config) (*Engine, error) {
 	}
 	for i := range e.lanes {
 		e.loops.Add(2)
-		go e.decodeLoop(i)
+		go e.decodeLoop()
 		go e.interModelLoop(i)
 	}
 	return e, nil
@@ -242,7 +243,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	e.live[h], e.refs[h] = s, 1
 	e.active++
 	e.setActive(now)
-	e.lanes[first].wake()
+	poke(e.kick)
 	if ctx.Done() != nil {
 		s.stop = context.AfterFunc(ctx, func() { e.cancelRequest(s) })
 	}

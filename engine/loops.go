@@ -14,11 +14,12 @@ import (
 
 // lane is what connects one subserver's loops. Engine.mu guards all but the channels.
 type lane struct {
-	kick  chan struct{} // something has changed: ask the core again
 	mail  chan struct{} // the inbox holds letters
 	inbox []letter      // to the inter-model loop; no more than two a request
 	read  []letter      // the inbox being emptied; the two take turns
 	busy  bool          // a step is in flight
+	taken bool          // a decode loop has it
+	due   clock.Instant // when to ask the core again, if nobody has it
 	// working says that the decode loop found a batch when it last asked.
 	working bool
 	asleep  bool          // it found none, and no letter has been read since
@@ -35,9 +36,7 @@ type letter struct {
 	beside bool
 }
 
-func newLane() *lane { return &lane{kick: make(chan struct{}, 1), mail: make(chan struct{}, 1)} }
-
-func (l *lane) wake() { poke(l.kick) }
+func newLane() *lane { return &lane{mail: make(chan struct{}, 1), due: clock.Never} }
 
 // poke makes a signal that coalesces with one that has not been taken yet.
 func poke(c chan<- struct{}) {
@@ -47,34 +46,39 @@ func poke(c chan<- struct{}) {
 	}
 }
 
-// decodeLoop schedules and executes the steps of model i.
-func (e *Engine) decodeLoop(i int) {
+// decodeLoop runs steps, of any model that has work and no other loop with it. There are as many loops as models, so that
+// none waits for another's step. A loop stays with its model while that has work; where all of a step's requests leave for
+// a model that sleeps, it goes with them, since to wake another thread takes longer than a small model's step.
+func (e *Engine) decodeLoop() {
 	defer e.loops.Done()
-	l := e.lanes[i]
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	at := none
+	var owed lanes // were given work, and nobody has been told
 	for {
-		b, wake, err := e.next(i)
+		i, b, wake, err := e.pick(at)
 		if b != nil {
-			err = e.forward(i, b)
+			e.announce(owed &^ (1 << i))
+			owed, err = e.forward(i, b)
 		}
 		if err != nil {
 			e.fail(fmt.Errorf("model %s: %w", e.cfg.Models[i].Name, err))
 			return
 		}
-		if b != nil {
+		if at = i; b != nil {
 			if e.crowded() {
 				runtime.Gosched()
 			}
 			continue
 		}
+		owed = 0 // all that sleep have been asked
 		var due <-chan time.Time
 		if wake != clock.Never {
 			timer.Reset(max(0, wake.Sub(e.now())))
 			due = timer.C
 		}
 		select {
-		case <-l.kick:
+		case <-e.kick:
 		case <-due:
 		case <-e.ctx.Done():
 			return
@@ -82,35 +86,94 @@ func (e *Engine) decodeLoop(i int) {
 	}
 }
 
+// none is no lane.
+const none = -1
+
 // crowded says that steps keep all cores busy. Go takes a core from a goroutine that does not give it up after 10 ms
 // only: without a yield clients would hear of their tokens, and send their next requests, whole batches late.
 func (e *Engine) crowded() bool { return int(e.stepping.Load()) >= e.cores }
 
-// next asks the core for a batch, after it has taken in what peers have sent: the inter-model loop may be waiting for
-// a processor. A nil batch comes with the Instant to ask again.
+// pick asks the core for a batch: of model at, which the loop has, then of all that no loop has. The loop has the batch's
+// model then. A nil batch comes with the Instant to ask again; an error with the model that it is of.
+func (e *Engine) pick(at int) (i int, b *step.Batch, wake clock.Instant, err error) {
+	wake = clock.Never
+	if at != none {
+		if b, wake, err = e.next(at); b != nil || err != nil {
+			return at, b, wake, err
+		}
+	}
+	for i := range e.lanes {
+		if !e.take(i) {
+			continue
+		}
+		b, w, err := e.next(i)
+		if b != nil {
+			e.mind()
+		}
+		if b != nil || err != nil {
+			return i, b, w, err
+		}
+		wake = min(wake, w)
+	}
+	return none, nil, wake, nil
+}
+
+// mind has another loop look after the models that wait for an Instant, if the caller was to.
+func (e *Engine) mind() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.lanes {
+		if !l.taken && l.due != clock.Never {
+			poke(e.kick)
+			return
+		}
+	}
+}
+
+// take gives model i to the caller, unless another loop has it.
+func (e *Engine) take(i int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lanes[i].taken {
+		return false
+	}
+	e.lanes[i].taken = true
+	return true
+}
+
+// next asks the core for a batch of model i, which the caller has and without a batch has no longer, after it has taken
+// in what peers have sent: the inter-model loop may be waiting for a processor. A nil batch comes with the Instant to ask
+// again.
 func (e *Engine) next(i int) (*step.Batch, clock.Instant, error) {
 	if e.cfg.Settle != nil {
 		e.cfg.Settle(i)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	l := e.lanes[i]
+	l.due = clock.Never
 	if e.err != nil {
+		l.taken = false
 		return nil, clock.Never, nil
 	}
-	if err := e.receive(i); err != nil {
-		return nil, clock.Never, err
+	for k := range e.lanes {
+		if k == i || e.cfg.StepSync { // whose turn it is depends on all of them
+			if err := e.receive(k); err != nil {
+				return nil, clock.Never, err
+			}
+		}
 	}
 	if e.cfg.StepSync && !e.onTurn(i) {
+		l.taken = false
 		return nil, clock.Never, nil
 	}
 	b, wake, ok := e.subs[i].Next(e.now())
 	if !ok {
 		e.working(i, false)
-		e.lanes[i].ended = 0
-		e.lanes[i].asleep = true
+		l.ended, l.asleep, l.taken, l.due = 0, true, false, wake
 		return nil, wake, nil
 	}
-	e.lanes[i].busy, e.lanes[i].asleep = true, false
+	l.busy, l.asleep = true, false
 	e.working(i, true)
 	e.turn = (i + 1) % len(e.subs)
 	return b, 0, nil
@@ -142,12 +205,13 @@ func (e *Engine) onTurn(i int) bool {
 	return true
 }
 
-// forward runs one step and carries out what follows from it.
-func (e *Engine) forward(i int, b *step.Batch) error {
+// forward runs one step and carries out what follows from it. owed is a sleeping peer that was given all that there is to
+// do and was not told: the caller goes on with it.
+func (e *Engine) forward(i int, b *step.Batch) (owed lanes, err error) {
 	start := e.now()
 	res, err := e.cfg.Models[i].Backend.Forward(e.ctx, b)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	e.mu.Lock()
 	now := e.now()
@@ -164,7 +228,7 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 	eff, err := e.subs[i].Complete(now, res)
 	if err != nil {
 		e.mu.Unlock()
-		return err
+		return 0, err
 	}
 	l.busy = false
 	if e.cfg.Sequences != nil {
@@ -192,17 +256,18 @@ func (e *Engine) forward(i int, b *step.Batch) error {
 		e.end(now, d)
 	}
 	if e.cfg.StepSync {
-		for _, l := range e.lanes {
-			l.wake()
-		}
+		e.wakeAll()
+	}
+	if e.subs[i].Available() == 0 && len(l.inbox) == 0 {
+		owed = e.sleeper(posted)
 	}
 	e.mu.Unlock()
 	// To wake a goroutine may take a system call, and who wakes wants the lock.
-	e.announce(posted)
+	e.announce(posted &^ owed)
 	for _, s := range heard {
 		poke(s.notify)
 	}
-	return nil
+	return owed, nil
 }
 
 // lanes is a set of subservers, a bit each.
@@ -256,6 +321,23 @@ func (e *Engine) beside(to step.ModelID) bool {
 	return false
 }
 
+// sleeper is one of a set of lanes, as a set, that no decode loop has; empty where each of them is at work.
+func (e *Engine) sleeper(of lanes) lanes {
+	for i, l := range e.lanes {
+		if of&(1<<i) != 0 && !l.taken {
+			return 1 << i
+		}
+	}
+	return 0
+}
+
+// wakeAll has all decode loops that wait ask the core again.
+func (e *Engine) wakeAll() {
+	for range e.lanes {
+		poke(e.kick)
+	}
+}
+
 // announce tells inter-model loops that their inboxes hold letters.
 func (e *Engine) announce(to lanes) {
 	for i := 0; to != 0; i, to = i+1, to>>1 {
@@ -281,7 +363,7 @@ func (e *Engine) interModelLoop(i int) {
 				return
 			}
 			if some {
-				l.wake()
+				poke(e.kick)
 			}
 		case <-e.ctx.Done():
 			return
@@ -384,10 +466,10 @@ func (e *Engine) end(now clock.Instant, d core.Done) {
 
 // setActive tells every subserver how many requests are active; a lower N can start a batch that waited.
 func (e *Engine) setActive(now clock.Instant) {
-	for i, s := range e.subs {
+	for _, s := range e.subs {
 		s.Active(now, e.active)
-		e.lanes[i].wake()
 	}
+	e.wakeAll()
 }
 
 // release drops one hold on a handle; the last one frees it, and what the backends keep for it.
