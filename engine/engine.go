@@ -1,6 +1,6 @@
-// Package engine runs the scheduler core on the wall clock: for each model a decode loop that schedules and executes,
-// and an inter-model loop that takes requests from peers; for the whole a client loop that admits requests and streams
-// their tokens. Each loop goes at its own pace. Decisions are the core's; the loops only carry them.
+// Package engine runs the scheduler core on the wall clock: for each model an inter-model loop that takes requests from
+// peers, as many decode loops, which schedule and execute for whichever model has work, and a client loop that admits
+// requests and streams their tokens. Each loop goes at its own pace. Decisions are the core's; the loops only carry them.
 //
 // Read engine.go (what callers see), then loops.go.
 package engine

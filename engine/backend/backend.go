@@ -8,8 +8,9 @@ import (
 )
 
 // Backend runs one model. Forward returns when the step has run; the batch is valid until then, and the result until
-// the next Forward. One goroutine calls it, one step at a time. Forward may lock it to its OS thread while it works, as a
-// GPU's context wants, but must unlock it: routing programs, which are coroutines, are resumed there.
+// the next Forward. Calls come one at a time, from any of the engine's decode loops. Forward may lock its goroutine to its
+// OS thread while it works, as a GPU's context wants, but must unlock it: routing programs, which are coroutines, are
+// resumed there.
 type Backend interface {
 	Forward(ctx context.Context, b *step.Batch) (*step.Result, error)
 }
