@@ -208,7 +208,7 @@ func (t *trial) compare(ctx context.Context, o FidelityOptions) (*fidelity.Run, 
 		kappa   float64
 		wakes   bool
 	}{
-		{"step log (law, chain instead)", fitted, kappa, true},
+		{"step log (law instead)", fitted, kappa, true},
 		{"wake-ups of schedulers", replay, kappa, false},
 	} {
 		f, err := t.predict(ctx, a.machine, a.kappa, a.wakes)
