@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/trbench/trbench/engine/backend/cpu"
 	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/internal/testutil"
 	"github.com/trbench/trbench/models/demo"
 	"github.com/trbench/trbench/models/weights"
 )
@@ -27,15 +27,14 @@ type recorded struct {
 // readRecorded reads the trace and the questions beside the repository; the test is skipped where they are not.
 func readRecorded(t *testing.T, problems int) (rows []recorded, questions []string) {
 	t.Helper()
-	data := filepath.Join("..", "..", "shared", "data")
-	f, err := os.Open(filepath.Join(data, "traces", "gsm8k_test_token_trace.csv"))
+	f, err := os.Open(testutil.Reference(t, "traces", "gsm8k_test_token_trace.csv"))
 	if err != nil {
-		t.Skip("no reference data: ", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
-	q, err := os.Open(filepath.Join(data, "datasets", "gsm8k_test.jsonl"))
+	q, err := os.Open(testutil.Reference(t, "datasets", "gsm8k_test.jsonl"))
 	if err != nil {
-		t.Skip("no reference data: ", err)
+		t.Fatal(err)
 	}
 	defer q.Close()
 	for lines := bufio.NewScanner(q); lines.Scan() && len(questions) < problems; {

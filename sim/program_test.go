@@ -14,6 +14,7 @@ import (
 	"github.com/trbench/trbench/engine/dispatch"
 	"github.com/trbench/trbench/engine/route"
 	"github.com/trbench/trbench/engine/step"
+	"github.com/trbench/trbench/internal/testutil"
 	"github.com/trbench/trbench/models/signal"
 	"github.com/trbench/trbench/results"
 )
@@ -301,10 +302,10 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 // recorded opens the recorded pair's trace.
 func recorded(t *testing.T) *signal.Trace {
 	t.Helper()
-	path := filepath.Join("..", "..", "shared", "data", "traces", "gsm8k_test_token_trace.csv")
+	path := testutil.Reference(t, "traces", "gsm8k_test_token_trace.csv")
 	f, err := os.Open(path)
 	if err != nil {
-		t.Skip("no recorded trace: ", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	trace, err := signal.ReadTrace(filepath.Base(path), f)
