@@ -2,7 +2,7 @@
 // peers, as many decode loops, which schedule and execute for whichever model has work, and a client loop that admits
 // requests and streams their tokens. Each loop goes at its own pace. Decisions are the core's; the loops only carry them.
 //
-// Read engine.go (what callers see), then loops.go.
+// Read engine.go (what callers see), loops.go (the decode loops and what ends a request), then messages.go (between peers).
 package engine
 
 import (
