@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
 	"slices"
@@ -51,8 +52,11 @@ func readRecorded(t *testing.T, problems int) (rows []recorded, questions []stri
 	}
 	for {
 		line, err := in.Read()
-		if err != nil {
+		if err == io.EOF {
 			return rows, questions
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		field := func(name string) float64 {
 			x, err := strconv.ParseFloat(line[slices.Index(head, name)], 64)
@@ -76,11 +80,14 @@ func readRecorded(t *testing.T, problems int) (rows []recorded, questions []stri
 // tokens, and which tokens an entropy router would hand over, are those of the recorded trace, token by token: it was
 // recorded by another implementation, with four decimals.
 func TestAcceptanceAndAgreementOfGSM8K(t *testing.T) {
-	problems := 300 // all of the trace, 43,106 tokens
+	problems, tokens := 300, 43_106 // all of the trace
 	if testing.Short() {
-		problems = 8
+		problems, tokens = 8, 1
 	}
 	rows, questions := readRecorded(t, problems)
+	if len(rows) < tokens {
+		t.Fatalf("%d recorded tokens, want %d", len(rows), tokens)
+	}
 	tok, err := demo.Tokenizer()
 	if err != nil {
 		t.Fatal(err)

@@ -30,5 +30,5 @@ func switches(g *results.Group) (t grid, ok bool) {
 
 // switchText explains the parts.
 const switchText = "What a change of model takes in TokenRouter. Enqueue: the sender's work, set aside here and put into the peer's " +
-	"inbox, by the requests of its step that leave. Transport: until the peer's scheduler has it. Wait: until the peer's step starts. Its step: the one that feeds what the " +
-	"peer has not seen, with all else in its batch."
+	"inbox, by the requests of its step that leave. Transport: until the peer's scheduler has it. Wait: until the peer's step " +
+	"starts. Its step: the one that feeds what the peer has not seen, with all else in its batch."

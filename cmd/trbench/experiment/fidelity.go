@@ -205,13 +205,12 @@ func (t *trial) compare(ctx context.Context, o FidelityOptions) (*fidelity.Run, 
 	for _, a := range []struct {
 		without string
 		machine machine
-		kappa   float64
 		wakes   bool
 	}{
-		{"step log (law instead)", fitted, kappa, true},
-		{"wake-ups of schedulers", replay, kappa, false},
+		{"step log (law instead)", fitted, true},
+		{"wake-ups of schedulers", replay, false},
 	} {
-		f, err := t.predict(ctx, a.machine, a.kappa, a.wakes)
+		f, err := t.predict(ctx, a.machine, kappa, a.wakes)
 		if err != nil {
 			return nil, err
 		}
